@@ -1,0 +1,37 @@
+"""``python -m elmo train``, ``evaluate``, ``embed``, ...: the command line of this package."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+
+COMMANDS = {
+    "train": "train a language model on plain text",
+    "evaluate": "held-out perplexity and gap scores of a trained model",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; each lives in the module of its name and is imported only when named."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser = argparse.ArgumentParser("python -m elmo", description=__doc__)
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, line in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=line, description=line)
+        if arguments[:1] == [name]:
+            module = importlib.import_module(f"elmo.{name}")
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        return options.run(options) or 0
+    except (ValueError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Our own models on disk: config, weights, vocabulary and model card in one folder.
+
+Stacks and the character CNN are stored in float16. The softmax matrix is stored in 8 bits with a
+float16 scale a row, since it is by far the largest part and the least sensitive one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from elmo.config import ModelConfig
+from elmo.language_model import LanguageModel
+
+HEAD = "head.weight"
+
+
+def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """(V, D) -> int8 values (V, D) and float16 scales (V,): weight ~ values * scale a row."""
+    scale = (weight.abs().amax(dim=1) / 127).clamp(min=1e-7).to(torch.float16)
+    values = torch.round(weight / scale.to(weight.dtype)[:, None]).clamp(-127, 127)
+    return values.to(torch.int8), scale
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A loaded folder. The language-model head is unpacked on first use."""
+
+    folder: Path
+    config: ModelConfig
+    model: LanguageModel
+    card: dict[str, Any]
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """V words, most frequent first after the three special ones."""
+        text = (self.folder / "vocabulary.txt").read_text(encoding="utf-8")
+        return text.removesuffix("\n").split("\n")
+
+
+def save_model(
+    folder: str | Path, model: LanguageModel, vocabulary: list[str], card: dict[str, Any]
+) -> None:
+    """Writes ``config.json``, ``weights.safetensors``, ``vocabulary.txt`` and ``card.json``."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if model.head is not None and len(vocabulary) != model.config.n_vocabulary:
+        raise ValueError(
+            f"the head has {model.config.n_vocabulary} words, the vocabulary {len(vocabulary)}"
+        )
+    tensors = {}
+    for name, value in model.state_dict().items():
+        if name == HEAD:
+            tensors[HEAD], tensors["head.scale"] = quantize_rows(value.float())
+        else:
+            tensors[name] = value.to(torch.float16).contiguous()
+    save_file(tensors, str(folder / "weights.safetensors"))
+    _write_json(folder / "config.json", model.config.to_dict())
+    _write_json(folder / "card.json", card)
+    (folder / "vocabulary.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load_model(folder: str | Path) -> Checkpoint:
+    """Reads a folder that ``save_model`` wrote, in float32, frozen and in evaluation mode.
+
+    Raises ``ValueError`` naming what is missing, extra or misshapen.
+    """
+    folder = Path(folder)
+    missing = [
+        name
+        for name in ("config.json", "weights.safetensors", "vocabulary.txt", "card.json")
+        if not (folder / name).is_file()
+    ]
+    if missing:
+        raise ValueError(f"{folder} is not a model folder: it lacks {', '.join(missing)}")
+    config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")))
+    with torch.device("meta"):  # no time spent on weights that are replaced at once
+        model = LanguageModel(config)
+    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    tensors: dict[str, Tensor] = {}
+    try:
+        with safe_open(str(folder / "weights.safetensors"), framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118 - not a dict
+                tensors[name] = file.get_tensor(name)
+    except SafetensorError as error:
+        raise ValueError(f"{folder / 'weights.safetensors'} cannot be read: {error}") from error
+    scale = tensors.pop("head.scale", None)
+    if scale is not None and HEAD in tensors:
+        tensors[HEAD] = tensors[HEAD].float() * scale.float()[:, None]
+    found = {name: tuple(value.shape) for name, value in tensors.items()}
+    if found != expected:
+        lines = [f"missing {name}" for name in expected.keys() - found.keys()]
+        lines += [f"unexpected {name}" for name in found.keys() - expected.keys()]
+        lines += [
+            f"{name} has shape {found[name]} instead of {expected[name]}"
+            for name in expected.keys() & found.keys()
+            if found[name] != expected[name]
+        ]
+        raise ValueError(f"{folder} does not hold this model: {'; '.join(sorted(lines))}")
+    model.load_state_dict({k: v.float() for k, v in tensors.items()}, assign=True)
+    model.requires_grad_(False).eval()
+    card = json.loads((folder / "card.json").read_text("utf-8"))
+    return Checkpoint(folder, config, model, card)
+
+
+def file_digest(folder: str | Path) -> str:
+    """A short name for the weights in a folder, to key caches by."""
+    import hashlib
+
+    digest = hashlib.blake2b(digest_size=8)
+    with (Path(folder) / "weights.safetensors").open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
