@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -21,6 +22,7 @@ from elmo.config import ModelConfig
 from elmo.language_model import LanguageModel
 
 HEAD = "head.weight"
+UNIGRAM = "unigram"  # beside the weights, not one of them: log-probability of each word in training
 
 
 def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -32,12 +34,17 @@ def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A loaded folder. The language-model head is unpacked on first use."""
+    """A loaded folder.
+
+    unigram: (V,) float32 natural log-probabilities of the vocabulary's words in the training
+        text, ``<UNK>`` standing for all others; ``None`` where the folder holds none.
+    """
 
     folder: Path
     config: ModelConfig
     model: LanguageModel
     card: dict[str, Any]
+    unigram: np.ndarray | None = None
 
     @cached_property
     def vocabulary(self) -> list[str]:
@@ -47,9 +54,16 @@ class Checkpoint:
 
 
 def save_model(
-    folder: str | Path, model: LanguageModel, vocabulary: list[str], card: dict[str, Any]
+    folder: str | Path,
+    model: LanguageModel,
+    vocabulary: list[str],
+    card: dict[str, Any],
+    unigram: np.ndarray | None = None,
 ) -> None:
-    """Writes ``config.json``, ``weights.safetensors``, ``vocabulary.txt`` and ``card.json``."""
+    """Writes ``config.json``, ``weights.safetensors``, ``vocabulary.txt`` and ``card.json``.
+
+    unigram: see ``Checkpoint``; stored with the weights.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if model.head is not None and len(vocabulary) != model.config.n_vocabulary:
@@ -57,6 +71,10 @@ def save_model(
             f"the head has {model.config.n_vocabulary} words, the vocabulary {len(vocabulary)}"
         )
     tensors = {}
+    if unigram is not None:
+        if len(unigram) != len(vocabulary):
+            raise ValueError(f"{len(unigram)} unigrams do not fit {len(vocabulary)} words")
+        tensors[UNIGRAM] = torch.as_tensor(np.asarray(unigram, dtype=np.float32))
     for name, value in model.state_dict().items():
         if name == HEAD:
             tensors[HEAD], tensors["head.scale"] = quantize_rows(value.float())
@@ -96,6 +114,7 @@ def load_model(folder: str | Path) -> Checkpoint:
                 tensors[name] = file.get_tensor(name)
     except SafetensorError as error:
         raise ValueError(f"{folder / 'weights.safetensors'} cannot be read: {error}") from error
+    unigram = tensors.pop(UNIGRAM, None)
     scale = tensors.pop("head.scale", None)
     if scale is not None and HEAD in tensors:
         tensors[HEAD] = tensors[HEAD].float() * scale.float()[:, None]
@@ -112,7 +131,7 @@ def load_model(folder: str | Path) -> Checkpoint:
     model.load_state_dict({k: v.float() for k, v in tensors.items()}, assign=True)
     model.requires_grad_(False).eval()
     card = json.loads((folder / "card.json").read_text("utf-8"))
-    return Checkpoint(folder, config, model, card)
+    return Checkpoint(folder, config, model, card, None if unigram is None else unigram.numpy())
 
 
 def file_digest(folder: str | Path) -> str:
