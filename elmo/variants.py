@@ -1,0 +1,98 @@
+"""Edited copies of one sentence, run so that what an edit cannot reach stays equal bit for bit.
+
+Floating-point sums depend on their order, and a matrix product chooses its order by its shape,
+its place in memory and, with several threads, the row's place in the batch; never by what stands
+in the other rows. So two vectors are compared here only if
+
+- every token's context-free vector was computed once and is shared by all copies, and
+- both were computed at the same row of equally shaped runs.
+
+What differs then differs because the edit reached it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmo.encoders import TOKENS_PER_BATCH, Encoder
+from elmo.text import BOS, EOS
+
+MAX_TOKENS = 128  # of a sentence that is edited at every position: the work grows with T squared
+
+Progress = Callable[[float], None]
+
+
+class Variants:
+    """Sentences of one length under one encoder, with one table of context-free vectors.
+
+    ``sentences``: every copy that will be run, without boundaries. Raises ``ValueError`` for
+    sentences of different or zero length and for more tokens than the encoder reads.
+    """
+
+    def __init__(self, encoder: Encoder, sentences: Sequence[Sequence[str]]) -> None:
+        lengths = {len(sentence) for sentence in sentences}
+        if len(lengths) != 1 or 0 in lengths:
+            raise ValueError(
+                f"edited sentences must keep their number of words, got {sorted(lengths)}"
+            )
+        self.encoder = encoder
+        self.n_tokens = lengths.pop()
+        if encoder.max_tokens is not None and self.n_tokens > encoder.max_tokens:
+            raise ValueError(
+                f"the sentence has {self.n_tokens} tokens; the {encoder.name} encoder reads"
+                f" {encoder.max_tokens} at most, the longest it was trained on"
+            )
+        distinct = dict.fromkeys(token for sentence in sentences for token in sentence)
+        self.index = {token: i for i, token in enumerate([BOS, EOS, *distinct])}
+        # A copy made outside inference mode: gradients may be asked of it.
+        self.vectors = encoder.token_vectors(list(self.index)).clone()
+
+    def embed(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """(B, T + 2, P) context-free vectors with the boundaries."""
+        rows = [[self.index[token] for token in (BOS, *s, EOS)] for s in sentences]
+        return self.vectors[torch.tensor(rows)]
+
+    def run(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """All layers without the boundaries, (L, B, T, D), of one batch."""
+        x = self.embed(sentences)
+        lengths = torch.full((len(x),), x.shape[1])
+        with torch.inference_mode():
+            hidden, _ = self.encoder.model.layers(x, lengths)
+        return hidden[:, :, 1:-1]
+
+    def run_alone(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
+        """(N, L, T, D) float32, each sentence in a run of its own."""
+        return np.stack([self.run([sentence])[:, 0].numpy() for sentence in sentences])
+
+
+def compare(
+    encoder: Encoder, tokens: Sequence[str], edited: Sequence[Sequence[str]]
+) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Runs edited copies against the sentence itself, in batches.
+
+    Yields (first, base, changed): ``changed`` (L, n, T, D) holds the copies ``edited[first :
+    first + n]``, ``base`` the unedited sentence at the same rows of an equally shaped batch.
+    """
+    variants = Variants(encoder, [tokens, *edited])
+    n_rows = max(1, min(len(edited), len(tokens), TOKENS_PER_BATCH // (len(tokens) + 2)))
+    base = variants.run([tokens] * n_rows)
+    for first in range(0, len(edited), n_rows):
+        part = list(edited[first : first + n_rows])
+        n = len(part)
+        part += [tokens] * (n_rows - n)  # the last batch is filled up: shapes stay equal
+        yield first, base[:, :n], variants.run(part)[:, :n]
+
+
+def check_sentence(tokens: Sequence[str]) -> tuple[str, ...]:
+    """The sentence as a tuple. Raises ``ValueError`` for none, text, or too many tokens."""
+    if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
+        raise ValueError(f"a sentence must be a list of tokens, got {tokens!r:.60}")
+    if not 1 <= len(tokens) <= MAX_TOKENS:
+        raise ValueError(
+            f"a sentence to edit word by word must have 1 to {MAX_TOKENS} tokens, got {len(tokens)}"
+        )
+    return tuple(tokens)
