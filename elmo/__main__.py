@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import os
 import sys
+
+# Before torch is loaded: threads that wait sleep instead of spinning, so that a busy neighbor
+# on the same cores does not slow every product several times.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 COMMANDS = {
     "train": "train a language model on plain text",
