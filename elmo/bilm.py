@@ -157,17 +157,23 @@ class BiLM(nn.Module):
             outputs.append(packing.unpack(packed, x.shape[1]))
         return outputs, State(tuple(hidden_states), tuple(cell_states))
 
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """All layers, from the zero state.
+    def run(
+        self, x: Tensor, lengths: Tensor, start: tuple[State | None, State | None] = (None, None)
+    ) -> tuple[Tensor, tuple[State, State]]:
+        """All layers, and both stacks' end states, from given start states (``None``: zeros).
 
         x: (B, T, P) token vectors, boundaries included; lengths: (B,) real positions.
         Returns (L, B, T, 2 P): layer 0 is [x ; x], layer k is [forward_k ; backward_k]; padded
         positions are exactly 0 in every layer.
         """
-        forward, _ = self.run_direction(x, lengths, backward=False)
-        backward, _ = self.run_direction(x, lengths, backward=True)
+        forward, forward_end = self.run_direction(x, lengths, False, start[0])
+        backward, backward_end = self.run_direction(x, lengths, True, start[1])
         real = torch.arange(x.shape[1], device=x.device)[None, :] < lengths[:, None]
         x = x * real[:, :, None]
         layers = [torch.cat([x, x], dim=-1)]
         layers += [torch.cat(pair, dim=-1) for pair in zip(forward, backward, strict=True)]
-        return torch.stack(layers)
+        return torch.stack(layers), (forward_end, backward_end)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """All layers (L, B, T, 2 P) from the zero state; see ``run``."""
+        return self.run(x, lengths)[0]

@@ -1,25 +1,28 @@
 """Text in, vectors out: one contract for every encoder.
 
-An ``Encoder`` holds weights and a cache of context-free vectors, never activations and never a
-recurrent state, so that any number of threads can share one.
+An ``Encoder`` holds weights and a cache of context-free vectors, never activations. It keeps no
+recurrent state either, unless it is told to carry one as the original software did; so any number
+of threads can share one.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from elmo import start_states
 from elmo.checkpoint import Checkpoint, load_model
 from elmo.config import shipped_config
 from elmo.language_model import LanguageModel, build
 from elmo.results import Encoding
-from elmo.text import BOS, EOS, char_ids, is_truncated
+from elmo.text import BOS, EOS, GAP, char_ids, is_truncated
+from elmo.token_cache import TokenCache, weights_stamp
 
 MAX_CACHED_TOKENS = 50_000
 TOKENS_PER_BATCH = 4_096
@@ -33,10 +36,17 @@ class Encoder:
     n_layers, d_model: L and D of every ``Encoding``.
     halves: whether a vector is [forward ; backward], each half from one direction only.
     max_tokens: the longest sentence it can encode, or ``None`` for no limit.
+    state: where a biLM starts a sentence: ``zero``, ``warm`` or ``carry``
+        (``elmo.start_states``).
     """
 
     def __init__(
-        self, model: LanguageModel, name: str | None = None, checkpoint: Checkpoint | None = None
+        self,
+        model: LanguageModel,
+        name: str | None = None,
+        checkpoint: Checkpoint | None = None,
+        state: str = "zero",
+        added_tokens: Mapping[str, int] = GAP,
     ) -> None:
         self.model = model.requires_grad_(False).eval()
         self.config = model.config
@@ -48,8 +58,17 @@ class Encoder:
         self.n_layers = 1 + (stack.n_layers if self.kind == "bilm" else stack.n_blocks)
         self.halves = self.kind != "attention"
         self.max_tokens = None if self.kind == "bilm" else stack.max_tokens
-        self._cache: OrderedDict[str, Tensor] = OrderedDict()
+        if state not in start_states.MODES:
+            modes = ", ".join(start_states.MODES)
+            raise ValueError(f"state must be one of {modes}, got {state!r}")
+        if state != "zero" and self.kind != "bilm":
+            raise ValueError(f"only a biLM has a state; the {self.name} encoder has none")
+        self.state = state
+        self.added_tokens = dict(added_tokens)
+        self._cache = TokenCache(MAX_CACHED_TOKENS)
         self._lock = threading.Lock()
+        self._carried = start_states.Carried()
+        self._warm: tuple[object, start_states.Pair] | None = None
 
     def encode(
         self,
@@ -66,18 +85,22 @@ class Encoder:
         keep_boundaries: keep the vectors of ``<S>`` and ``</S>``.
         attention: also return attention weights, where the encoder has any.
 
-        Raises ``ValueError`` for anything that is not a list of lists of strings, for an unknown
-        layer, and for a sentence longer than ``max_tokens``.
+        Any number of sentences is split into batches here, unless the state is carried: then the
+        call is one batch, and sentence r continues where sentence r of the last call ended.
+
+        Warns of tokens with white space in them and of boundary tokens. Raises ``ValueError`` for
+        anything that is not a list of lists of strings, for an unknown layer, and for a sentence
+        longer than ``max_tokens``.
         """
         sentences = self._validated(sentences)
         select = self._layer_selector(layers)
         results: list[Encoding | None] = [None] * len(sentences)
         framed = [[BOS, *sentence, EOS] for sentence in sentences]
         inner = slice(None) if keep_boundaries else slice(1, -1)
-        width = self.config.char.max_characters
         for batch in self._batches(framed):
             chosen = [framed[i] for i in batch]
             hidden, weights = self._run(chosen, attention)
+            too_long = self._truncated(chosen)
             for row, i in enumerate(batch):
                 tokens = framed[i][inner]
                 n = len(framed[i])
@@ -85,28 +108,36 @@ class Encoder:
                     tokens=tuple(tokens),
                     hidden=np.ascontiguousarray(select(hidden[:, row, :n][:, inner])),
                     attention=None if weights is None else weights[:, row, :, :n, :n].copy(),
-                    truncated=tuple(k for k, t in enumerate(tokens) if is_truncated(t, width)),
+                    truncated=tuple(k for k, t in enumerate(tokens) if t in too_long)
+                    if too_long
+                    else (),
                 )
         return results
 
+    def reset(self) -> None:
+        """Forgets the carried state: the next call starts from zeros."""
+        with self._lock:
+            self._carried = start_states.Carried()
+
     def token_vectors(self, tokens: Sequence[str]) -> Tensor:
         """Context-free vectors (n, P) of distinct tokens, from the cache where it has them."""
-        with self._lock:
-            known = {token: self._cache[token] for token in tokens if token in self._cache}
-        new = [token for token in tokens if token not in known]
-        if new:
-            width = self.config.char.max_characters
-            new.sort(key=lambda token: len(token.encode("utf-8", "ignore")))
-            with torch.inference_mode():
-                for start in range(0, len(new), TOKENS_PER_CHAR_BATCH):
-                    part = new[start : start + TOKENS_PER_CHAR_BATCH]
-                    ids = torch.from_numpy(np.stack([char_ids(t, width) for t in part]))
-                    known.update(zip(part, self.model.token_encoder(ids), strict=True))
-            with self._lock:
-                self._cache.update((token, known[token]) for token in new)
-                while len(self._cache) > MAX_CACHED_TOKENS:
-                    self._cache.popitem(last=False)
-        return torch.stack([known[token] for token in tokens])
+        return self._cache.vectors(
+            tokens, weights_stamp(self.model.token_encoder), self._compute_token_vectors
+        )
+
+    def _compute_token_vectors(self, tokens: list[str]) -> Tensor:
+        """Words of like length together, in bounded batches."""
+        width = self.config.char.max_characters
+        ids = np.stack([char_ids(token, width, self.added_tokens) for token in tokens])
+        n_used = (ids != ids.max(initial=0)).sum(axis=1)
+        order = torch.from_numpy(np.argsort(n_used, kind="stable"))
+        ids = torch.from_numpy(ids)[order]
+        vectors = torch.empty(len(tokens), self.config.char.d_output, device=self._device)
+        with torch.inference_mode():
+            for start in range(0, len(tokens), TOKENS_PER_CHAR_BATCH):
+                part = slice(start, start + TOKENS_PER_CHAR_BATCH)
+                vectors[order[part]] = self.model.token_encoder(ids[part].to(self._device))
+        return vectors
 
     def embed(self, framed: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Token vectors (B, T, P) of sentences with their boundaries, and lengths (B,)."""
@@ -117,19 +148,48 @@ class Encoder:
         ids = torch.zeros(len(framed), int(lengths.max()), dtype=torch.long)
         for row, sentence in zip(ids, rows, strict=True):
             row[: len(sentence)] = torch.tensor(sentence)
-        return vectors[ids], lengths
+        return vectors[ids.to(vectors.device)], lengths.to(vectors.device)
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
 
     def _run(
         self, framed: list[list[str]], attention: bool
     ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Layers (L, B, T, D) and attention weights of one batch."""
         with torch.inference_mode():
-            hidden, weights = self.model.layers(*self.embed(framed))
+            x, lengths = self.embed(framed)
+            if self.state == "carry":
+                with self._lock:
+                    start = self._carried.start(self.model.stack, len(framed))
+                    hidden, end = self.model.stack.run(x, lengths, start)
+                    self._carried.keep(end)
+                return hidden.cpu().numpy(), None
+            if self.state == "warm":
+                start = start_states.repeat_pair(self._warm_pair(), len(framed))
+                return self.model.stack.run(x, lengths, start)[0].cpu().numpy(), None
+            hidden, weights = self.model.layers(x, lengths)
         keep = attention and weights is not None
-        return hidden.numpy(), weights.numpy() if keep else None
+        return hidden.cpu().numpy(), weights.cpu().numpy() if keep else None
+
+    def _warm_pair(self) -> start_states.Pair:
+        """The state that the warm-up text leaves, one row, made once for these weights."""
+        stamp = weights_stamp(self.model)
+        if self._warm is None or self._warm[0] != stamp:
+            pair = start_states.zero_pair(self.model.stack, 1)
+            for line in start_states.WARM_UP.splitlines():
+                _, pair = self.model.stack.run(*self.embed([[BOS, *line.split(), EOS]]), pair)
+            self._warm = (stamp, pair)
+        return self._warm[1]
 
     def _batches(self, framed: list[list[str]]) -> Iterator[list[int]]:
         """Sentences of like length together, bounded by tokens, not by sentences."""
         order = sorted(range(len(framed)), key=lambda i: len(framed[i]))
+        if self.state == "carry":
+            if order:
+                yield list(range(len(framed)))
+            return
         batch: list[int] = []
         for i in order:
             if batch and (len(batch) + 1) * len(framed[i]) > TOKENS_PER_BATCH:
@@ -138,6 +198,11 @@ class Encoder:
             batch.append(i)
         if batch:
             yield batch
+
+    def _truncated(self, framed: list[list[str]]) -> set[str]:
+        width, added = self.config.char.max_characters, self.added_tokens
+        distinct = set().union(*framed)
+        return {t for t in distinct if len(t) > width // 4 and is_truncated(t, width, added)}
 
     def _validated(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         if isinstance(sentences, str):
@@ -152,7 +217,25 @@ class Encoder:
                     f" {self.max_tokens} at most, the longest it was trained on"
                 )
             checked.append(list(sentence))
+        self._warn(checked)
         return checked
+
+    @staticmethod
+    def _warn(sentences: list[list[str]]) -> None:
+        """Of input that is legal and probably a mistake."""
+        distinct = set().union(*sentences)
+        if BOS in distinct or EOS in distinct:
+            warnings.warn(
+                f"the sentences hold {BOS} or {EOS}: boundary tokens are added by the encoder",
+                stacklevel=4,
+            )
+        spaced = sorted(token for token in distinct if len(token.split()) > 1)
+        if spaced:
+            warnings.warn(
+                f"tokens with white space are read as one word each: {spaced[0]!r:.60}"
+                f" (and {len(spaced) - 1} more)",
+                stacklevel=4,
+            )
 
     def _layer_selector(self, layers: str | int):
         if layers == "all":
@@ -173,6 +256,26 @@ def load_encoder(folder: str | Path) -> Encoder:
     checkpoint = load_model(folder)
     name = checkpoint.card.get("name", Path(folder).name)
     return Encoder(checkpoint.model, name, checkpoint)
+
+
+def load_elmo(
+    options: str | Path, weights: str | Path | None = None, state: str = "zero"
+) -> Encoder:
+    """An encoder from the original format: two files, or one folder or zip archive of both.
+
+    Tokens are read by the original's rules: only ``<S>`` and ``</S>`` are special, unless the
+    options add tokens. ``state`` is ``zero``, ``warm`` or ``carry`` (``elmo.start_states``).
+
+    Raises ``ValueError`` that lists everything missing, extra or misshapen in the files.
+    """
+    from elmo import hdf5  # h5py is needed for this format alone
+    from elmo.model_files import find_model
+    from elmo.options import added_tokens, parse_options
+
+    files = find_model(options, weights)
+    values = parse_options(files.options)
+    added = added_tokens(values)
+    return Encoder(hdf5.read_model(values, files.weights), files.name, None, state, added)
 
 
 def untrained_encoder(kind: str, seed: int = 0) -> Encoder:

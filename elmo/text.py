@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -19,9 +19,9 @@ MASK = "<MASK>"  # the gap: a token of its own for masked language models and re
 
 # Ids before the shift by one (original ELMo): bytes 0-255, then five marks.
 _BOS_ID, _EOS_ID, _BEGIN_WORD, _END_WORD, _PAD_ID = 256, 257, 258, 259, 260
-_MASK_ID = 1  # a control byte that no text contains after normalization
+_BOUNDARIES = {BOS: _BOS_ID, EOS: _EOS_ID}
+GAP = {MASK: 1}  # a control byte that no text contains after normalization
 N_CHARACTERS = 262  # ids after the shift, 0 = no token
-_SPECIAL = {BOS: _BOS_ID, EOS: _EOS_ID, MASK: _MASK_ID}
 
 _REPLACEMENTS = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a`\u00b4", "'"),
@@ -85,13 +85,14 @@ def sentences(text: str, pretokenized: bool = False) -> list[list[str]]:
     return [tokens for line in text.splitlines() if (tokens := split(line))]
 
 
-def char_ids(token: str, max_characters: int = 50) -> np.ndarray:
+def char_ids(token: str, max_characters: int = 50, added: Mapping[str, int] = GAP) -> np.ndarray:
     """The (C,) int64 character ids of one token, C = ``max_characters``, all of them above 0.
 
     UTF-8 bytes, as many as fit between the two end-of-word marks, then word padding. ``<S>``,
-    ``</S>`` and ``<MASK>`` have one id of their own between the marks.
+    ``</S>`` and the tokens of ``added`` have one id of their own between the marks; an added
+    token's is given before the shift (AllenNLP's ``tokens_to_add``). The original ELMo adds none.
     """
-    special = _SPECIAL.get(token)
+    special = added.get(token, _BOUNDARIES.get(token))
     if special is not None:
         inner = [special]
     else:
@@ -101,6 +102,8 @@ def char_ids(token: str, max_characters: int = 50) -> np.ndarray:
     return ids
 
 
-def is_truncated(token: str, max_characters: int = 50) -> bool:
+def is_truncated(token: str, max_characters: int = 50, added: Mapping[str, int] = GAP) -> bool:
     """Whether the token has more bytes than the character CNN reads."""
-    return token not in _SPECIAL and len(token.encode("utf-8", "ignore")) > max_characters - 2
+    if token in added or token in _BOUNDARIES:
+        return False
+    return len(token.encode("utf-8", "ignore")) > max_characters - 2
