@@ -39,12 +39,16 @@ class MaskedTransform(nn.Module):
         return self.output_norm(F.gelu(self.dense(self.norm(x))))
 
 
+READOUTS = {"forward": "from_left", "backward": "from_right", "joint": "joint"}
+
+
 class LanguageModel(nn.Module):
     """Token encoder, stack and head, by name: what is trained, saved and loaded.
 
     ``readout`` turns the top layer into the softmax's input: nothing for LSTMs, a norm for each
-    causal attention stack (``forward_readout``, ``backward_readout``), a transform for the masked
-    language model. It belongs to the head and is not part of any returned layer.
+    causal attention stack (``from_left``, ``from_right``: torch keeps the name ``forward`` for
+    itself), a transform for the masked language model (``joint``). It belongs to the head and is
+    not part of any returned layer.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -61,8 +65,8 @@ class LanguageModel(nn.Module):
         self.head = None
         if config.n_vocabulary:
             if config.kind == "attention_concat":
-                self.readout["forward"] = nn.LayerNorm(config.stack.d_stack)
-                self.readout["backward"] = nn.LayerNorm(config.stack.d_stack)
+                for direction in ("forward", "backward"):
+                    self.readout[READOUTS[direction]] = nn.LayerNorm(config.stack.d_stack)
             elif config.kind == "attention":
                 self.readout["joint"] = MaskedTransform(config.stack.d_stack, config.d_head)
             d_head = config.d_head if config.kind == "attention" else config.stack.d_input
@@ -76,7 +80,8 @@ class LanguageModel(nn.Module):
     def read(self, x: Tensor, direction: str) -> Tensor:
         """The softmax's input from one direction's top layer (``forward``, ``backward``) or the
         joint one (``joint``)."""
-        return self.readout[direction](x) if direction in self.readout else x
+        name = READOUTS[direction]
+        return self.readout[name](x) if name in self.readout else x
 
 
 def build(config: ModelConfig, seed: int | None = None) -> LanguageModel:

@@ -296,3 +296,38 @@ class AttentionCell:
     @property
     def weight(self) -> float:
         return float(self.weights[self.key_position])
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What an encoder is asked to predict on one sentence while it learns, and from what.
+
+    tokens: T + 2 with boundaries, as written; read: the same as the encoder reads them, gaps
+        put in. One row a prediction, M in all:
+    directions: (M,) ``"forward"``, ``"backward"`` or ``"joint"``; targets: (M,) positions.
+    context: (M, T + 2) whether that token may be used for the prediction.
+    """
+
+    kind: str
+    tokens: tuple[str, ...]
+    read: tuple[str, ...]
+    directions: tuple[str, ...]
+    targets: np.ndarray
+    context: np.ndarray
+
+
+@dataclass(frozen=True)
+class GradientTest:
+    """Which loss teaches which part: gradients on one sentence, full softmax.
+
+    losses: names of J losses; values: (J,) mean nats a prediction; groups: names of G groups of
+    weights, with n_weights (G,) numbers each.
+    norm: (J, G) length of the gradient; exactly_zero: (J, G) whether every number of it is 0.0.
+    """
+
+    losses: tuple[str, ...]
+    values: np.ndarray
+    groups: tuple[str, ...]
+    n_weights: np.ndarray
+    norm: np.ndarray
+    exactly_zero: np.ndarray
