@@ -52,6 +52,11 @@ class Checkpoint:
         text = (self.folder / "vocabulary.txt").read_text(encoding="utf-8")
         return text.removesuffix("\n").split("\n")
 
+    @cached_property
+    def word_ids(self) -> dict[str, int]:
+        """Each word's row in the vocabulary."""
+        return {word: i for i, word in enumerate(self.vocabulary)}
+
 
 def save_model(
     folder: str | Path,

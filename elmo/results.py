@@ -331,3 +331,66 @@ class GradientTest:
     n_weights: np.ndarray
     norm: np.ndarray
     exactly_zero: np.ndarray
+
+
+@dataclass(frozen=True)
+class GapGuess:
+    """One predictor's distribution over the words that could fill a gap.
+
+    encoder: its name; predictor: ``"forward"``, ``"backward"``, ``"product"`` or ``"joint"``.
+    words, probabilities: the K likeliest words, most likely first.
+    hidden_word: what stood in the gap, ``None`` if nothing did; probability and rank are its own,
+        rank 1 the likeliest; both ``None`` for a word outside the vocabulary.
+    unknown: probability of all words outside the vocabulary together.
+    entropy: bits.
+    """
+
+    encoder: str
+    predictor: str
+    words: tuple[str, ...]
+    probabilities: np.ndarray
+    hidden_word: str | None
+    rank: int | None
+    probability: float | None
+    unknown: float
+    entropy: float
+
+
+@dataclass(frozen=True)
+class ClozeRow:
+    """One row of the table: a score of every predictor on the same items, with what it rests on.
+
+    data: where the items come from; evidence: ``"left"``, ``"right"``, ``"both"`` or
+        ``"anywhere"``; kind: the phenomenon, or ``"all"``; score: what is measured.
+    n: items scored; n_left_out: items with a word outside the vocabulary.
+    values, low, high: (P,) by predictor, with 95 % bootstrap interval over items.
+    difference, difference_low, difference_high: (P, P) row predictor minus column predictor on
+        the same items, with its own interval.
+    """
+
+    data: str
+    evidence: str
+    kind: str
+    score: str
+    n: int
+    n_left_out: int
+    values: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    difference: np.ndarray
+    difference_low: np.ndarray
+    difference_high: np.ndarray
+
+
+@dataclass(frozen=True)
+class ClozeTable:
+    """Where the evidence lies decides who can know.
+
+    predictors: (encoder, predictor) pairs, the order of every row's arrays.
+    exponents: by encoder, (forward, backward, unigram) of its product, tuned on validation gaps.
+    """
+
+    predictors: tuple[tuple[str, str], ...]
+    exponents: dict[str, tuple[float, float, float]]
+    rows: tuple[ClozeRow, ...]
+    seed: int
