@@ -15,6 +15,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 COMMANDS = {
     "train": "train a language model on plain text",
     "evaluate": "held-out perplexity and gap scores of a trained model",
+    "cloze": "gap guesses of every predictor by where the evidence lies",
+    "interaction": "how far two edits interact between them, over examples",
 }
 
 
