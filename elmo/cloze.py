@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmo.checkpoint import Checkpoint
 from elmo.encoders import Encoder
 from elmo.results import GapGuess
 from elmo.text import BOS, EOS, MASK, UNK
@@ -117,20 +118,17 @@ def fill_gap(
     position: int,
     exponents: Mapping[str, Exponents] | None = None,
     k: int = 10,
-    hidden_word: str | None = "",
 ) -> list[GapGuess]:
     """Every predictor's guesses for one gap, encoder by encoder.
 
-    exponents: by encoder name, the defaults where it has none. hidden_word: what stood in the
-    gap, the token at ``position`` unless given; ``None`` if nothing did.
+    The token at ``position`` is the hidden word, whose rank is asked for; the gap token there
+    means that nothing is hidden. exponents: by encoder name, the defaults where it has none.
     """
-    if hidden_word == "" and 0 <= position < len(tokens):
-        hidden_word = tokens[position]
     guesses = []
     for encoder in encoders:
         chosen = (exponents or {}).get(encoder.name)
         logs = predictor_log_probabilities(encoder, [tokens], [position], chosen)
-        checkpoint = _checkpoint(encoder)
+        checkpoint, hidden_word = _checkpoint(encoder), tokens[position]
         for predictor, rows in logs.items():
             guesses.append(_guess(encoder.name, predictor, rows[0], checkpoint, k, hidden_word))
     return guesses
@@ -173,20 +171,21 @@ def tune_exponents(
 
 
 def _guess(
-    encoder: str, predictor: str, log_p: Tensor, checkpoint, k: int, hidden_word: str | None
+    encoder: str, predictor: str, log_p: Tensor, checkpoint: Checkpoint, k: int, hidden_word: str
 ) -> GapGuess:
     unknown = checkpoint.word_ids[UNK]
     p = log_p.exp()
     named = p.clone()
     named[unknown] = -1.0
     values, rows = named.topk(min(k, len(p) - 3))
-    word = checkpoint.word_ids.get(hidden_word) if hidden_word not in (BOS, EOS, UNK) else None
+    special = hidden_word in (BOS, EOS, UNK, MASK)
+    word = None if special else checkpoint.word_ids.get(hidden_word)
     return GapGuess(
         encoder=encoder,
         predictor=predictor,
         words=tuple(checkpoint.vocabulary[i] for i in rows.tolist()),
         probabilities=values.numpy(),
-        hidden_word=hidden_word,
+        hidden_word=None if hidden_word == MASK else hidden_word,
         rank=None if word is None else int(rank_of(log_p[None], torch.tensor([word]), unknown)),
         probability=None if word is None else float(p[word]),
         unknown=float(p[unknown]),
@@ -194,7 +193,7 @@ def _guess(
     )
 
 
-def _checkpoint(encoder: Encoder):
+def _checkpoint(encoder: Encoder) -> Checkpoint:
     if encoder.checkpoint is None or encoder.model.head is None:
         raise ValueError(f"the {encoder.name} encoder has no softmax over words to guess with")
     return encoder.checkpoint
