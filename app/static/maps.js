@@ -1,0 +1,298 @@
+// Rows of token maps, one row an encoder: its layers and their mix, in one frame.
+
+(function (bw) {
+  "use strict";
+
+  const ABOUT = {
+    bilm: { name: "ELMo", note: "two LSTM stacks, concatenated" },
+    attention: { name: "Self-attention", note: "one stack, joint" },
+  };
+  const SVG = "http://www.w3.org/2000/svg";
+  const MAX_LABELS = 40;
+  const RADIUS = { others: 2.5, caught: 3.5, copies: 4.5, chosen: 6.5 };
+
+  const percent = (share) => `${Math.round(100 * share)}\u2009%`;
+
+  bw.part("maps", function (element, { trigger, encoder }) {
+    const L = bw.state.bank ? bw.state.bank.encoders[encoder].n_layers : bw.weights[encoder].w.length;
+    const caption = bw.element("span", { class: "method" });
+    const head = bw.element("header", { class: "row-head" },
+      bw.element("h3", {}, ABOUT[encoder].name), bw.element("span", {}, ABOUT[encoder].note), caption);
+    const grid = bw.element("div", { class: "panels" });
+    const blank = bw.element("p", { class: "blank", hidden: true });
+    const row = bw.element("section", { class: "map-row", "data-encoder": encoder,
+      "aria-label": `Maps of ${ABOUT[encoder].name}` }, head, grid, blank);
+    element.replaceChildren(row);
+
+    const panels = Array.from({ length: L }, (_, layer) => makePanel(layer));
+    panels.push(makePanel(null));
+    const mix = panels[L];
+    grid.append(...panels.map((panel) => panel.element));
+    if (encoder === "bilm") grid.append(trianglePanel());
+
+    // ---- panels ----------------------------------------------------------------------------------
+
+    function makePanel(layer) {
+      const title = bw.element("span", { class: "title" },
+        bw.element("b", {}, layer === null ? "Mix" : `Layer ${layer}`), " ",
+        bw.element("small", {}, layer === 0 ? "characters" : ""));
+      const node = bw.element("div", { class: "plot" });
+      const labels = document.createElementNS(SVG, "svg");
+      labels.setAttribute("class", "labels");
+      const ring = bw.element("div", { class: "ring", hidden: true });
+      const panel = {
+        layer, title, labels, ring, node,
+        element: bw.element("div", { class: layer === null ? "panel mix" : "panel" },
+          title, node, labels, ring),
+      };
+      panel.plot = new bw.LivePlot(node, {
+        click: ([s, t]) => {
+          bw.choose(s, t);
+          trigger("select", { sentence: s, token: t });
+        },
+        hover: (place) => bw.emit("hover", place),
+        lasso: (places) => catchTokens(places),
+        zoom: () => follow(panel),
+      });
+      return panel;
+    }
+
+    function trianglePanel() {
+      const kind = bw.element("small", {});
+      const host = bw.element("div", { class: "host" });
+      const panel = bw.element("div", { class: "panel all-mixes" },
+        bw.element("span", { class: "title" }, bw.element("b", {}, "All mixes"), " ", kind), host);
+      bw.triangle(host);
+      bw.on("query", () => {
+        const { kind: measure, values } = bw.state.query.triangle;
+        kind.textContent = values ? measure : "drag the dot";
+        kind.title = values
+          ? `share of the ${measure} among the nearest, for every mix: dark is high` : "";
+      });
+      return panel;
+    }
+
+    // ---- data ------------------------------------------------------------------------------------
+
+    /** Which drawn rows belong to which trace. */
+    function classify() {
+      const { run, maps, lasso } = bw.state;
+      const word = bw.chosenWord();
+      const caught = new Set(lasso.map(([s, t]) => `${s} ${t}`));
+      const traces = { others: [], caught: [], copies: [], chosen: [] };
+      maps[encoder].rows.forEach((textRow, i) => {
+        const [s, t] = run.encoders[encoder].places[textRow];
+        if (bw.isChosen(s, t)) traces.chosen.push(i);
+        else if (bw.sameWord(run.sentences[s][t], word)) traces.copies.push(i);
+        else if (caught.has(`${s} ${t}`)) traces.caught.push(i);
+        else traces.others.push(i);
+      });
+      return traces;
+    }
+
+    /** Coordinates of all drawn rows in a panel: [x, y]. */
+    function positions(panel) {
+      const { coordinates, rows } = bw.state.maps[encoder];
+      const x = new Float64Array(rows.length);
+      const y = new Float64Array(rows.length);
+      const { s, gamma } = bw.weights[encoder];
+      const alone = s.map((_, k) => Number(k === panel.layer));
+      bw.mixCoordinates(coordinates, panel.layer === null ? s : alone,
+        panel.layer === null ? gamma : 1, x, y);
+      return [x, y];
+    }
+
+    const pick = (values, indices) => indices.map((i) => values[i]);
+    const placeAt = (i) =>
+      bw.state.run.encoders[encoder].places[bw.state.maps[encoder].rows[i]];
+
+    function hoverText(i) {
+      const [s, t] = placeAt(i);
+      const { sentences, senses } = bw.state.run;
+      const sense = senses && senses[s] && bw.sameWord(sentences[s][t], bw.chosenWord());
+      const word = sentences[s][t];
+      const short = word.length > 40 ? `${word.slice(0, 40)}\u2026` : word;
+      return `<b>${bw.escape(short)}</b>  ${s + 1}${sense ? ` \u00b7 ${bw.escape(senses[s])}` : ""}`;
+    }
+
+    function makeTraces(panel) {
+      const [x, y] = positions(panel);
+      const color = bw.color(encoder);
+      const ground = bw.color("ground");
+      const style = {
+        others: { color: bw.color("dot"), line: { width: 0 } },
+        caught: { color: bw.color("second"), line: { width: 0 } },
+        copies: { color, line: { width: 1, color: ground } },
+        chosen: { color, line: { width: 2.5, color: bw.color("ink") } },
+      };
+      return Object.entries(panel.traces).map(([name, indices]) => ({
+        type: "scatter", mode: "markers", name,
+        x: pick(x, indices), y: pick(y, indices),
+        customdata: indices.map(placeAt), text: indices.map(hoverText),
+        hovertemplate: "%{text}<extra></extra>",
+        marker: { size: 2 * RADIUS[name], opacity: 1, ...style[name] },
+        selected: { marker: { opacity: 1 } }, unselected: { marker: { opacity: 1 } },
+      }));
+    }
+
+    function makeLayout(panel) {
+      const { frame, basis } = bw.state.maps[encoder];
+      const [left, right, bottom, top] = frame;
+      const axis = { visible: false, zeroline: false, showgrid: false };
+      return {
+        width: panel.node.clientWidth, height: panel.node.clientHeight,
+        margin: { l: 0, r: 0, t: 0, b: 0 },
+        xaxis: { ...axis, range: [left, right] },
+        yaxis: { ...axis, range: [bottom, top], scaleanchor: "x", scaleratio: 1 },
+        paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+        showlegend: false, hovermode: "closest", dragmode: bw.narrow() ? false : "zoom",
+        font: { family: "IBM Plex Sans, sans-serif", size: 12.5, color: bw.color("ink") },
+        hoverlabel: {
+          bgcolor: bw.color("ground"), bordercolor: bw.color("line"),
+          font: { family: "IBM Plex Sans, sans-serif", size: 13, color: bw.color("ink") },
+        },
+        modebar: { bgcolor: "rgba(0,0,0,0)", color: bw.color("second"),
+          activecolor: bw.color("ink") },
+        newselection: { line: { color: bw.color("second"), width: 1 } },
+        uirevision: `${frame} ${basis}`, // zoom lasts until the axes change
+        transition: { duration: 0 },
+      };
+    }
+
+    // ---- drawing ---------------------------------------------------------------------------------
+
+    function draw() {
+      const { run, maps } = bw.state;
+      if (!run || !maps) return;
+      const gap = run.encoders[encoder].message;
+      const isBlank = !maps[encoder].rows.length;
+      grid.hidden = isBlank;
+      blank.hidden = !isBlank;
+      blank.textContent = isBlank ? gap : "";
+      caption.textContent = isBlank ? "" : captionText(maps[encoder], gap);
+      caption.title = gap || "";
+      if (isBlank || !grid.clientWidth) return;
+      for (const panel of panels) {
+        panel.traces = classify();
+        panel.plot.draw(makeTraces(panel), makeLayout(panel));
+        drawLabels(panel);
+      }
+      showShares();
+    }
+
+    function captionText(map, hasGap) {
+      const parts = [map.basis === "word"
+        ? `PCA of \u201c${bw.chosenWord()}\u201d` : "PCA of all layers"];
+      if (!bw.state.bank.encoders[encoder].trained) parts.unshift("untrained: random weights");
+      parts.push(`${percent(map.variance)} of variance`,
+        `${percent(map.neighbors)} of true neighbors kept`);
+      if (map.rows.length < map.n_tokens) {
+        parts.push(`${map.rows.length} of ${map.n_tokens} tokens drawn`);
+      }
+      if (map.outside) parts.push(`${map.outside} outside the frame`);
+      if (hasGap) parts.push("long sentences left out");
+      return parts.join(" \u00b7 ");
+    }
+
+    function showShares() {
+      const { s } = bw.weights[encoder];
+      const small = mix.title.querySelector("small");
+      const even = s.every((x) => Math.abs(x - 1 / s.length) < 0.005);
+      small.textContent = even ? `${(1 / s.length).toFixed(2).slice(1)} each` : bw.shareText(s);
+    }
+
+    /** Sentence numbers beside the copies of the chosen word. */
+    function drawLabels(panel, xy) {
+      const [x, y] = xy || positions(panel);
+      const { traces, plot, labels } = panel;
+      const dot = (i, name) => {
+        const [px, py] = plot.toPixels(x[i], y[i]);
+        return { x: px, y: py, r: RADIUS[name], text: String(placeAt(i)[0] + 1),
+          strong: name === "chosen" };
+      };
+      const copies = traces.copies.length > MAX_LABELS ? [] : traces.copies;
+      const dots = [...traces.chosen.map((i) => dot(i, "chosen")), ...copies.map((i) => dot(i, "copies"))];
+      const others = [...traces.others, ...traces.caught].flatMap((i) => plot.toPixels(x[i], y[i]));
+      const placed = bw.placeLabels(dots, others, panel.node.clientWidth, panel.node.clientHeight);
+      while (labels.childElementCount < placed.length) {
+        labels.append(document.createElementNS(SVG, "text"));
+      }
+      [...labels.children].forEach((text, i) => {
+        const label = placed[i];
+        text.style.display = label ? "" : "none";
+        if (!label) return;
+        text.textContent = label.text;
+        text.setAttribute("class", label.strong ? "strong" : "");
+        text.setAttribute("transform", `translate(${label.x},${label.y})`);
+      });
+    }
+
+    /** One frame of a drag: only the mix moves. */
+    function moveMix(kind) {
+      if (kind !== encoder || grid.hidden || !mix.traces) return;
+      const xy = positions(mix);
+      Object.values(mix.traces).forEach((indices, trace) =>
+        mix.plot.move(trace, pick(xy[0], indices), pick(xy[1], indices)));
+      drawLabels(mix, xy);
+      showShares();
+    }
+
+    function settleMix(kind) {
+      if (kind !== encoder || grid.hidden || !mix.traces) return;
+      const [x, y] = positions(mix);
+      const all = Object.values(mix.traces);
+      mix.plot.settle(all.map((indices) => pick(x, indices)), all.map((indices) => pick(y, indices)));
+    }
+
+    /** Zooming one map of a row zooms all: compared panels share scales. */
+    function follow(source) {
+      const ranges = source.plot.ranges();
+      for (const panel of panels) {
+        if (!panel.plot.ready) continue;
+        if (panel !== source) panel.plot.zoom(ranges);
+        drawLabels(panel);
+      }
+    }
+
+    /** A ring around the token under the pointer, in every map. */
+    function ring(place) {
+      const row = place && bw.state.maps ? bw.state.maps[encoder].rows.findIndex((_, i) => {
+        const [s, t] = placeAt(i);
+        return s === place[0] && t === place[1];
+      }) : -1;
+      for (const panel of panels) {
+        panel.ring.hidden = row < 0 || !panel.plot.ready;
+        if (panel.ring.hidden) continue;
+        const [x, y] = positions(panel);
+        const [px, py] = panel.plot.toPixels(x[row], y[row]);
+        panel.ring.style.transform = `translate(${px}px, ${py}px)`;
+        panel.ring.hidden = px < 0 || py < 0 || px > panel.node.clientWidth;
+      }
+    }
+
+    function catchTokens(places) {
+      bw.state.lasso = places;
+      bw.emit("lasso");
+      trigger("lasso", { tokens: places });
+    }
+
+    let isWaiting = false;
+    const drawSoon = () => {
+      if (isWaiting) return;
+      isWaiting = true;
+      queueMicrotask(() => {
+        isWaiting = false;
+        draw();
+      });
+    };
+    for (const topic of ["run", "maps", "chosen", "lasso", "theme"]) bw.on(topic, drawSoon);
+    bw.on("weights", moveMix);
+    bw.on("settled", settleMix);
+    bw.on("hover", ring);
+    new ResizeObserver(drawSoon).observe(panels[0].node);
+    drawSoon();
+  });
+
+  /** Whether this is a phone: there, touching a map scrolls instead of zooming. */
+  bw.narrow = () => window.matchMedia("(max-width: 760px)").matches;
+})(window.bothways);

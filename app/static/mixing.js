@@ -1,0 +1,87 @@
+// Mixing weights: the numbers (pure functions, the same formulas as elmo/mixing.py) and who drives
+// them: sliders, typed values, presets, the sweep, the triangle.
+
+(function (bw) {
+  "use strict";
+
+  const LIMIT = 6; // of a raw weight: exp(-12) is 6e-6, a layer alone to the fifth digit
+  const MAX_GAMMA = 3;
+
+  // ---- numbers ---------------------------------------------------------------------------------
+
+  /** s_k = exp(w_k) / sum_j exp(w_j). */
+  function softmax(w) {
+    const top = Math.max(...w);
+    const exponentials = w.map((x) => Math.exp(x - top));
+    const sum = exponentials.reduce((a, b) => a + b, 0);
+    return exponentials.map((x) => x / sum);
+  }
+
+  /** s_k s_l of every pair k <= l, in the order of elmo.mixing.layer_pairs. */
+  function pairWeights(s) {
+    return s.flatMap((a, k) => s.slice(k).map((b) => a * b));
+  }
+
+  /** Raw weights, summing to about 0, whose softmax is s; shares of 0 become the slider's end. */
+  function rawWeights(s) {
+    const logs = s.map((x) => Math.log(Math.max(x, Math.exp(-2 * LIMIT))));
+    const middle = (Math.max(...logs) + Math.min(...logs)) / 2;
+    return logs.map((x) => Math.max(-LIMIT, Math.min(LIMIT, x - middle)));
+  }
+
+  /** Coordinates (R, L, 2) and shares (L) -> mixed x and y (R), written into the arrays given. */
+  function mixCoordinates(coordinates, s, gamma, x, y) {
+    const L = s.length;
+    for (let row = 0, at = 0; row < x.length; row++) {
+      let sumX = 0;
+      let sumY = 0;
+      for (let k = 0; k < L; k++, at += 2) {
+        sumX += s[k] * coordinates[at];
+        sumY += s[k] * coordinates[at + 1];
+      }
+      x[row] = gamma * sumX;
+      y[row] = gamma * sumY;
+    }
+  }
+
+  /** Shares as text: ".21 · .47 · .32". */
+  function shareText(s) {
+    return s.map((x) => x.toFixed(2).replace(/^0/, "")).join(" \u00b7 ");
+  }
+
+  // ---- state -----------------------------------------------------------------------------------
+
+  const weights = {
+    bilm: { w: [0, 0, 0], gamma: 1, s: softmax([0, 0, 0]) },
+    attention: { w: [0, 0, 0, 0], gamma: 1, s: softmax([0, 0, 0, 0]) },
+  };
+  let frame = null;
+  let settle = null;
+  const changed = new Set();
+
+  /** Sets some of {w, gamma} of an encoder; views follow in the next frame. */
+  function setWeights(kind, change) {
+    const mix = weights[kind];
+    if (change.w) {
+      mix.w = change.w.map((x) => Math.max(-LIMIT, Math.min(LIMIT, x)));
+      mix.s = softmax(mix.w);
+    }
+    if (change.gamma != null) mix.gamma = Math.max(0, Math.min(MAX_GAMMA, change.gamma));
+    changed.add(kind);
+    if (frame === null) {
+      frame = requestAnimationFrame(() => {
+        frame = null;
+        for (const each of changed) bw.emit("weights", each);
+        changed.clear();
+      });
+    }
+    // Arrow keys fire no release; a short rest counts as one.
+    clearTimeout(settle);
+    settle = setTimeout(() => bw.emit("settled", kind), 180);
+  }
+
+  Object.assign(bw, {
+    softmax, pairWeights, rawWeights, mixCoordinates, shareText, weights, setWeights,
+    LIMIT, MAX_GAMMA,
+  });
+})(window.bothways);

@@ -1,0 +1,121 @@
+// All mixes of three layers as a triangle: each corner is one layer alone. Its color says what a
+// mix is good for; its dot is the sliders, and can be dragged or moved with arrow keys.
+
+(function (bw) {
+  "use strict";
+
+  const SVG = "http://www.w3.org/2000/svg";
+  const SIDE = 100; // of the triangle, in units of the drawing
+  const HEIGHT = (SIDE * Math.sqrt(3)) / 2;
+  // Layer 0 at the lower left, 1 at the lower right, 2 at the top.
+  const CORNERS = [[0, HEIGHT], [SIDE, HEIGHT], [SIDE / 2, 0]];
+
+  const toPoint = (s) => [0, 1].map((i) => s.reduce((sum, x, k) => sum + x * CORNERS[k][i], 0));
+
+  function svg(tag, attributes, ...children) {
+    const node = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  }
+
+  /** The shares of the mix nearest to a point of the drawing. */
+  function toShares([x, y]) {
+    const two = 1 - y / HEIGHT;
+    const one = x / SIDE - two / 2;
+    const s = [1 - one - two, one, two].map((value) => Math.max(0, value));
+    const sum = s[0] + s[1] + s[2];
+    return s.map((value) => value / sum);
+  }
+
+  /** Every small triangle of the grid with the mean of its corners' values. */
+  function cells(steps, values) {
+    const index = (one, two) => (two * (2 * steps + 3 - two)) / 2 + one;
+    const place = (one, two) => toPoint([steps - one - two, one, two].map((x) => x / steps));
+    const result = [];
+    for (let two = 0; two < steps; two++) {
+      for (let one = 0; one < steps - two; one++) {
+        const up = [[one, two], [one + 1, two], [one, two + 1]];
+        const down = [[one + 1, two], [one + 1, two + 1], [one, two + 1]];
+        for (const corners of one + 1 < steps - two ? [up, down] : [up]) {
+          const mean = corners.reduce((sum, c) => sum + values[index(...c)], 0) / 3;
+          result.push({ points: corners.map((c) => place(...c)), mean });
+        }
+      }
+    }
+    return result;
+  }
+
+  bw.triangle = function (host) {
+    const fill = svg("g", { class: "cells", "shape-rendering": "crispEdges" });
+    const outline = svg("polygon", { class: "outline", points: CORNERS.join(" ") });
+    const dot = svg("circle", { class: "dot", r: 4.4, tabindex: 0, role: "slider",
+      "aria-label": "mix of the three layers; arrow keys move it" });
+    const names = ["0", "1", "layer 2"].map((text, k) => svg("text", {
+      class: "corner", "text-anchor": "middle",
+      x: CORNERS[k][0], y: CORNERS[k][1] + (k === 2 ? -5 : 11),
+    }, text));
+    const drawing = svg("svg", { class: "triangle", viewBox: `-14 -15 ${SIDE + 28} ${HEIGHT + 30}` },
+      fill, outline, ...names, dot);
+    host.replaceChildren(drawing);
+
+    function draw() {
+      const { query } = bw.state;
+      if (!query) return;
+      const { steps, values } = query.triangle;
+      if (!values) return fill.replaceChildren();
+      const low = Math.min(...values);
+      const high = Math.max(...values);
+      fill.replaceChildren(...cells(steps, values).map(({ points, mean }) => {
+        const strength = high > low ? (mean - low) / (high - low) : 0.5;
+        const cell = svg("polygon", { points: points.join(" "), class: "cell" });
+        cell.style.setProperty("--strength", `${Math.round(100 * strength)}%`);
+        return cell;
+      }));
+    }
+
+    function move() {
+      const { s } = bw.weights.bilm;
+      const [x, y] = toPoint(s);
+      dot.setAttribute("transform", `translate(${x} ${y})`);
+      dot.setAttribute("aria-valuetext", s.map((v, k) => `layer ${k} ${v.toFixed(2)}`).join(", "));
+      dot.setAttribute("aria-valuenow", s[2].toFixed(2));
+    }
+
+    function choose(s) {
+      bw.emit("taken"); // the visitor's hand ends a running sweep
+      bw.setWeights("bilm", { w: bw.rawWeights(s) });
+    }
+
+    drawing.addEventListener("pointerdown", (event) => {
+      drawing.setPointerCapture(event.pointerId);
+      follow(event);
+      dot.focus({ preventScroll: true });
+      event.preventDefault();
+    });
+    drawing.addEventListener("pointermove", (event) => {
+      if (drawing.hasPointerCapture(event.pointerId)) follow(event);
+    });
+
+    function follow(event) {
+      const matrix = drawing.getScreenCTM().inverse();
+      const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix);
+      choose(toShares([point.x, point.y]));
+    }
+
+    dot.addEventListener("keydown", (event) => {
+      const step = event.shiftKey ? 10 : 3;
+      const by = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step],
+        ArrowDown: [0, step] }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      const [x, y] = toPoint(bw.weights.bilm.s);
+      choose(toShares([x + by[0], y + by[1]]));
+    });
+
+    bw.on("query", draw);
+    bw.on("weights", (kind) => kind === "bilm" && move());
+    draw();
+    move();
+  };
+})(window.bothways);
