@@ -76,26 +76,27 @@ def gradient_test(
     """
     if model.head is None:
         raise ValueError("a model without a softmax has no loss to take gradients of")
-    model = copy.deepcopy(model).requires_grad_(True)
-    task = objective(model.config.kind, tokens, seed=seed)
-    groups = _groups(model)
-    unknown = word_ids[UNK]
-    words = torch.tensor([word_ids.get(token, unknown) for token in task.tokens])
-    losses = tuple(dict.fromkeys(task.directions))
-    values, norms, zeros = [], [], []
-    for direction in losses:
-        model.zero_grad(set_to_none=True)
-        targets = torch.from_numpy(task.targets[[d == direction for d in task.directions]])
-        hidden = _top(model, task.read, targets, direction)
-        loss = F.cross_entropy(model.head(model.read(hidden, direction)), words[targets])
-        loss.backward()
-        values.append(loss.item())
-        gradients = [
-            torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
-            for parameters in groups.values()
-        ]
-        norms.append([float(g.double().norm()) for g in gradients])
-        zeros.append([bool((g == 0).all()) for g in gradients])
+    with torch.inference_mode(False), torch.enable_grad():  # wherever this is called from
+        model = copy.deepcopy(model).requires_grad_(True)
+        task = objective(model.config.kind, tokens, seed=seed)
+        groups = _groups(model)
+        unknown = word_ids[UNK]
+        words = torch.tensor([word_ids.get(token, unknown) for token in task.tokens])
+        losses = tuple(dict.fromkeys(task.directions))
+        values, norms, zeros = [], [], []
+        for direction in losses:
+            model.zero_grad(set_to_none=True)
+            targets = torch.from_numpy(task.targets[[d == direction for d in task.directions]])
+            hidden = _top(model, task.read, targets, direction)
+            loss = F.cross_entropy(model.head(model.read(hidden, direction)), words[targets])
+            loss.backward()
+            values.append(loss.item())
+            gradients = [
+                torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
+                for parameters in groups.values()
+            ]
+            norms.append([float(g.double().norm()) for g in gradients])
+            zeros.append([bool((g == 0).all()) for g in gradients])
     return GradientTest(
         losses=losses,
         values=np.array(values),
