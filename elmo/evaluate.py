@@ -47,6 +47,13 @@ def type_vectors(model: LanguageModel, corpus: Corpus) -> Tensor:
     return vectors
 
 
+def unigram(corpus: Corpus, vocabulary: list[str]) -> np.ndarray:
+    """(V,) float32 log-probabilities of words in a text, boundaries not counted; what never
+    occurs counts as half an occurrence."""
+    counts = np.bincount(corpus.word_ids(vocabulary), corpus.counts, len(vocabulary))
+    return np.log(np.maximum(counts, 0.5) / corpus.n_tokens).astype(np.float32)
+
+
 @dataclass(frozen=True)
 class GapScore:
     """Mean natural log-probability of held-out gaps, and the share where the word comes first."""

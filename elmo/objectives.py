@@ -29,7 +29,7 @@ class StepResult:
     """Loss summed over this process's targets, one entry a direction (or one for masked LM)."""
 
     loss: Tensor  # (directions,) float64
-    n_targets: int  # in all directions
+    n_targets: int  # of the whole batch, in all directions
     head: RowGradients
 
 
@@ -99,7 +99,7 @@ def bilm_step(
     )
     top.backward(d_hidden.view_as(top))
     _give_back(vectors, index, x.grad)
-    return StepResult(loss, targets.numel(), head)
+    return StepResult(loss, n_targets, head)
 
 
 def self_attention(module: Attention, x: Tensor, causal: bool) -> Tensor:
@@ -168,7 +168,7 @@ def masked_step(
     )
     hidden.backward(d_hidden[0])
     _give_back(vectors, index, x.grad)
-    return StepResult(loss, targets.numel(), head)
+    return StepResult(loss, n_targets, head)
 
 
 def concatenated_step(
@@ -196,4 +196,4 @@ def concatenated_step(
     )
     hidden.backward(d_hidden)
     _give_back(vectors, batch.index, x.grad)
-    return StepResult(loss, targets.numel(), head)
+    return StepResult(loss, n_targets, head)
