@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -196,3 +197,12 @@ def test_the_command_writes_averages(tmp_path):
     assert bilm["n_zero"] == [6, 6, 6]
     assert attention["n_zero"] == [6, 0, 0, 0]
     assert attention["mean"][-1] > 0
+
+
+def test_our_examples_leave_room_between_the_edits():
+    examples = read_examples(Path(__file__).parents[1] / "assets" / "edits.json")
+    assert len(examples) == 40
+    assert len({tokens for tokens, _, _ in examples}) == 40
+    for tokens, left, right in examples:
+        assert right.start - left.stop >= 3
+        apply_edit(apply_edit(tokens, left), right)
