@@ -97,7 +97,7 @@ class Handlers:
         return chosen, self._feed({"maps": maps_view(self.services, sentences, chosen)})
 
     @shows_errors
-    def add_sentence(self, selection: Selection, event: gr.EventData) -> tuple:
+    def visit(self, selection: Selection, event: gr.EventData) -> tuple:
         """A neighbor's sentence joins the text, and the neighbor becomes the chosen token."""
         added = self.services.bank_sentences[
             _index(event, "sentence", len(self.services.bank_sentences))

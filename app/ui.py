@@ -48,7 +48,7 @@ def build(services: Services) -> gr.Blocks:
         )
         for neighbors_part in (lists, table):
             neighbors_part.visit(
-                handlers.add_sentence,
+                handlers.visit,
                 [selection],
                 [left.text, left.picker, selection, news],
                 **QUIET,

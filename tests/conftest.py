@@ -1,5 +1,111 @@
-"""One thread for torch: small models gain nothing from two, and waiting threads would only spin."""
+"""What the tests of the page share: services without trained weights, one server, one browser."""
 
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
 import torch
 
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+os.environ["HF_HUB_OFFLINE"] = "1"
 torch.set_num_threads(1)
+
+ROOT = Path(__file__).resolve().parent.parent
+N_EXAMPLES = 10
+
+# Headless, and silent: without these flags Chromium looks for its own servers.
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def chromium_path() -> str | None:
+    """The system's browser; ``None`` leaves the choice to Playwright."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="session")
+def services(tmp_path_factory):
+    """Encoders of the shipped shape with random weights, and the first few examples."""
+    from app.services import load_services
+    from app.settings import Settings
+
+    folder = tmp_path_factory.mktemp("page")
+    examples = json.loads((ROOT / "assets" / "examples.json").read_text(encoding="utf-8"))
+    examples["examples"] = examples["examples"][:N_EXAMPLES]
+    path = folder / "examples.json"
+    path.write_text(json.dumps(examples), encoding="utf-8")
+    return load_services(Settings(models=folder / "models", examples=path))
+
+
+@pytest.fixture(scope="session")
+def demo(services):
+    from app.ui import build
+
+    return build(services)
+
+
+@pytest.fixture(scope="session")
+def server(demo):
+    """The address of the running page."""
+    from app.ui import launch_options
+
+    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_options())
+    yield url
+    demo.close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, server):
+    """Opens the page as a new visitor; afterwards checks that nothing went wrong unseen.
+
+    ``open_page(theme="dark", width=390, height=844)``. Fails on a console error, an uncaught
+    exception, and on any request that leaves the machine.
+    """
+    contexts, troubles = [], []
+
+    def open_one(theme: str = "light", width: int = 1366, height: int = 768, **options):
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: troubles.append(f"exception: {error}"))
+        page.on(
+            "console",
+            lambda message: message.type == "error" and troubles.append(f"console: {message.text}"),
+        )
+        page.on("request", lambda request: troubles.extend(_outside(request.url, server)))
+        page.goto(f"{server}?__theme={theme}")
+        page.wait_for_selector("#lists .neighbor:visible")
+        page.wait_for_selector("#maps-attention .mix path.point")
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert not troubles
+
+
+def _outside(url: str, server: str) -> list[str]:
+    is_local = url.startswith((server, "data:", "blob:"))
+    return [] if is_local else [f"request to {url}"]

@@ -49,6 +49,12 @@
       return [xaxis._offset + xaxis.d2p(x), yaxis._offset + yaxis.d2p(y)];
     }
 
+    /** Width and height in pixels, without asking the browser to lay out the page. */
+    size() {
+      const { width, height } = this.node._fullLayout;
+      return [width, height];
+    }
+
     zoom(ranges) {
       window.Plotly.relayout(this.node, { "xaxis.range": ranges.x, "yaxis.range": ranges.y });
     }

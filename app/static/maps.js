@@ -213,7 +213,7 @@
       const copies = traces.copies.length > MAX_LABELS ? [] : traces.copies;
       const dots = [...traces.chosen.map((i) => dot(i, "chosen")), ...copies.map((i) => dot(i, "copies"))];
       const others = [...traces.others, ...traces.caught].flatMap((i) => plot.toPixels(x[i], y[i]));
-      const placed = bw.placeLabels(dots, others, panel.node.clientWidth, panel.node.clientHeight);
+      const placed = bw.placeLabels(dots, others, ...plot.size());
       while (labels.childElementCount < placed.length) {
         labels.append(document.createElementNS(SVG, "text"));
       }

@@ -155,7 +155,8 @@
 
   bw.part("table", function (element, { trigger }) {
     let sorted = 3; // the column the table is ranked by: the mix
-    let rows = [];
+    let isShown = false; // nothing is drawn while another tab is open
+    const rows = [];
 
     const where = bw.element("span", { class: "where" });
     const title = bw.element("h2", {});
@@ -206,7 +207,7 @@
     }
 
     function draw() {
-      if (!bw.state.query || !bw.state.run || !element.clientWidth) return;
+      if (!bw.state.query || !bw.state.run || !isShown) return;
       const { run, chosen } = bw.state;
       const word = bw.chosenWord();
       const [left, , right] = context({ tokens: run.sentences[chosen.sentence], token: chosen.token }, 60);
@@ -264,9 +265,13 @@
 
     bw.on("query", draw);
     bw.on("ranking", draw);
-    bw.on("weights", () => bw.state.query && element.clientWidth && rank());
+    bw.on("weights", () => bw.state.query && isShown && rank());
     bw.on("chosen", () => element.firstChild.classList.add("stale"));
-    new ResizeObserver(draw).observe(element); // the tab is drawn when it is opened
+    new ResizeObserver(() => {
+      const wasShown = isShown;
+      isShown = element.clientWidth > 0;
+      if (isShown && !wasShown) draw();
+    }).observe(element);
   });
 
   function makeTableRow(trigger) {

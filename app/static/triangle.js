@@ -49,15 +49,20 @@
   bw.triangle = function (host) {
     const fill = svg("g", { class: "cells", "shape-rendering": "crispEdges" });
     const outline = svg("polygon", { class: "outline", points: CORNERS.join(" ") });
-    const dot = svg("circle", { class: "dot", r: 4.4, tabindex: 0, role: "slider",
+    const dot = svg("circle", { class: "dot", r: 6, tabindex: 0, role: "slider",
       "aria-label": "mix of the three layers; arrow keys move it" });
     const names = ["0", "1", "layer 2"].map((text, k) => svg("text", {
       class: "corner", "text-anchor": "middle",
       x: CORNERS[k][0], y: CORNERS[k][1] + (k === 2 ? -5 : 11),
     }, text));
-    const drawing = svg("svg", { class: "triangle", viewBox: `-14 -15 ${SIDE + 28} ${HEIGHT + 30}` },
+    const drawing = svg("svg", { class: "triangle", viewBox: `-8 -14 ${SIDE + 16} ${HEIGHT + 28}` },
       fill, outline, ...names, dot);
     host.replaceChildren(drawing);
+    // Text and dot keep their size on the screen, whatever the size of the drawing.
+    new ResizeObserver(() => {
+      const matrix = drawing.getScreenCTM();
+      if (matrix && matrix.a) drawing.style.setProperty("--unit", 1 / matrix.a);
+    }).observe(drawing);
 
     function draw() {
       const { query } = bw.state;
@@ -77,7 +82,7 @@
     function move() {
       const { s } = bw.weights.bilm;
       const [x, y] = toPoint(s);
-      dot.setAttribute("transform", `translate(${x} ${y})`);
+      dot.style.transform = `translate(${x}px, ${y}px) scale(var(--unit, 1))`;
       dot.setAttribute("aria-valuetext", s.map((v, k) => `layer ${k} ${v.toFixed(2)}`).join(", "));
       dot.setAttribute("aria-valuenow", s[2].toFixed(2));
     }

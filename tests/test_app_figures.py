@@ -1,0 +1,128 @@
+"""Maps and tables by their content: hand-made vectors with answers known by eye."""
+
+import numpy as np
+import pytest
+
+from app.figures import drawn_rows, frame_around, map_row, word_basis
+from app.packing import pack, to_json, unpack
+from app.tables import pool, same_sense_triangle, same_word_triangle
+from elmo.bank import build_bank
+from elmo.mixing import simplex_grid
+from elmo.projection import fit_basis
+from elmo.results import Encoding
+from elmo.scalar_mix import softmax
+
+SENTENCES = (("the", "bank", "closed"), ("a", "Bank", "of", "mud"), ("the", "bank", "rose"))
+
+
+@pytest.fixture
+def text():
+    """Layer 0 knows the word only; layer 2 puts the third sentence far from the others."""
+    rng = np.random.default_rng(1)
+    word_vectors = {w: rng.normal(size=8) for w in {t.lower() for s in SENTENCES for t in s}}
+    encodings = []
+    for i, tokens in enumerate(SENTENCES):
+        hidden = np.stack([[word_vectors[t.lower()] for t in tokens]] * 3).astype(np.float32)
+        hidden[1] += rng.normal(size=hidden[1].shape)
+        hidden[2, :, 0] += 10 * (i == 2)
+        encodings.append(Encoding(tokens, hidden))
+    return build_bank(SENTENCES, encodings)
+
+
+def coordinates_of(row, n_layers=3):
+    return unpack(row["coordinates"], len(row["rows"]), n_layers, 2)
+
+
+def test_a_row_of_maps_shares_one_frame_that_holds_every_layer(text):
+    row = map_row(text, fit_basis(text.vectors), "bank", 100, "all")
+    xy, (left, right, bottom, top) = coordinates_of(row), row["frame"]
+    assert row["rows"] == list(range(10)) and row["outside"] == 0
+    assert (xy[..., 0] > left).all() and (xy[..., 0] < right).all()
+    assert (xy[..., 1] > bottom).all() and (xy[..., 1] < top).all()
+    assert 0 < row["variance"] <= 1 and 0 <= row["neighbors"] <= 1
+
+
+def test_identical_vectors_have_identical_coordinates(text):
+    xy = coordinates_of(map_row(text, fit_basis(text.vectors), "bank", 100, "all"))
+    copies = text.rows_of("bank")
+    assert len(copies) == 3
+    assert np.ptp(xy[copies, 0], axis=0).max() == 0  # layer 0: one dot
+    assert np.ptp(xy[copies, 2], axis=0).max() > 5
+
+
+def test_any_mix_with_gamma_one_stays_in_the_frame(text):
+    row = map_row(text, fit_basis(text.vectors), "bank", 100, "all")
+    left, right, bottom, top = row["frame"]
+    for w in np.random.default_rng(0).normal(scale=4, size=(50, 3)):
+        mixed = np.tensordot(softmax(w), coordinates_of(row), axes=([0], [1]))
+        assert (mixed[:, 0] > left).all() and (mixed[:, 0] < right).all()
+        assert (mixed[:, 1] > bottom).all() and (mixed[:, 1] < top).all()
+
+
+def test_axes_of_a_word_show_where_its_copies_differ(text):
+    basis = word_basis("bank", text, text)
+    row = map_row(text, basis, "bank", 100, "word")
+    xy = coordinates_of(row)
+    copies = text.rows_of("bank")
+    assert abs(xy[copies[2], 2, 0] - xy[copies[0], 2, 0]) > 8  # the first axis is the odd sentence
+    assert row["basis"] == "word"
+    assert word_basis("mud", text, text) is None
+
+
+def test_a_cap_keeps_the_words_copies(text):
+    rows = drawn_rows(text, "bank", 5)
+    assert len(rows) == 5 and set(text.rows_of("bank")) <= set(rows)
+    row = map_row(text, fit_basis(text.vectors), "bank", 5, "all")
+    assert (len(row["rows"]), row["n_tokens"]) == (5, 10)
+
+
+def test_nothing_to_draw_is_an_empty_row(text):
+    empty = build_bank([("x",)], [None], mean=text.mean)
+    row = map_row(empty, fit_basis(text.vectors), "x", 100, "all")
+    assert row["rows"] == [] and row["coordinates"] == ""
+    assert frame_around(np.zeros((0, 3, 2))).tolist() == [-1, 1, -1, 1]
+
+
+def test_one_point_has_a_frame_around_it():
+    left, right, bottom, top = frame_around(np.full((1, 3, 2), 4.0))
+    assert left < 4 < right and bottom < 4 < top
+
+
+def test_a_pool_lists_sentences_with_rows_only(text):
+    view = pool(build_bank(SENTENCES, [None, *_encodings(text)[1:]], mean=text.mean))
+    assert view["sentences"] == [1, 2] and view["n_rows"] == 7
+    assert unpack(view["norms"], 7, 6).shape == (7, 6)
+
+
+def _encodings(text):
+    return [
+        Encoding(s, text.vectors[text.sentence == i].transpose(1, 0, 2))
+        for i, s in enumerate(SENTENCES)
+    ]
+
+
+def test_the_triangle_peaks_where_the_layer_tells_senses_apart(text):
+    copies = [int(r) for r in text.rows_of("bank")]
+    labelled = [(copies[0], "money"), (copies[1], "money"), (copies[2], "river")]
+    triangle = same_sense_triangle(text, labelled, copies[0])
+    corner = {tuple(s): v for s, v in zip(simplex_grid(16), triangle["values"], strict=True)}
+    assert triangle["kind"] == "same sense"
+    assert corner[0, 0, 1] == 1
+    assert same_sense_triangle(text, labelled[1:], copies[1]) is None  # two copies, two senses
+
+
+def test_without_labels_the_triangle_counts_copies_of_the_word(text):
+    row = text.row(0, 1)
+    nothing = build_bank([], [], mean=text.mean)
+    triangle = same_word_triangle(nothing, text, row, [])
+    corner = {tuple(s): v for s, v in zip(simplex_grid(16), triangle["values"], strict=True)}
+    assert corner[1, 0, 0] == 1  # in layer 0 the two other copies are the two nearest
+    assert same_word_triangle(nothing, text, text.row(1, 3), [])["values"] is None
+
+
+def test_arrays_survive_the_way_to_the_browser():
+    array = np.array([[1.5, -2e-7], [3e8, 0]], dtype=np.float32)
+    np.testing.assert_array_equal(unpack(pack(array), 2, 2), array)
+    assert to_json({"token": "\ud800\u65e5"}) == '{"token":"\\ud800\\u65e5"}'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        to_json(float("nan"))

@@ -1,0 +1,127 @@
+"""How the page is put together: events, endpoints, what may import what, what starts slow."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.parts import PLOTLY_JS, SCRIPTS, STATIC, script_tags
+from app.ui import STYLES, launch_options
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def by_name(demo):
+    found = {}
+    for fn in demo.fns.values():
+        found.setdefault(fn.name, []).append(fn)
+    return found
+
+
+def ids(demo, fn):
+    return [demo.blocks[target[0]].elem_id for target in fn.targets]
+
+
+def test_every_action_reaches_its_handler(demo):
+    fns = by_name(demo)
+    assert ids(demo, fns["run"][0]) == ["run", "pretokenized"]
+    assert ids(demo, fns["select"][0]) == [
+        "strip",
+        "maps-bilm",
+        "maps-attention",
+        "lists",
+        "table",
+    ]
+    assert ids(demo, fns["choose_example"][0]) == ["picker"]
+    assert [ids(demo, fn) for fn in fns["visit"]] == [["lists"], ["table"]]
+    assert ids(demo, fns["set_basis"][0]) == ["question"]
+
+
+def test_helper_events_are_private_and_endpoints_public(demo):
+    visible = {fn.name: fn.api_visibility for fn in demo.fns.values()}
+    assert {n for n, v in visible.items() if v == "public"} == {"encode", "mix", "neighbors"}
+    assert all(v == "private" for n, v in visible.items() if n in ("run", "select", "visit"))
+
+
+def test_no_event_blocks_another_visitor_or_draws_a_veil(demo):
+    for fn in demo.fns.values():
+        assert fn.concurrency_limit > 1 or fn.concurrency_limit == "default"
+        if fn.api_visibility == "private":
+            assert fn.show_progress == "hidden" and fn.trigger_mode == "always_last"
+            assert len(fn.outputs) <= 6
+
+
+def test_nothing_is_recorded_shared_or_served_from_elsewhere(demo):
+    options = launch_options()
+    assert options["run_history"] is False and options["share"] is False
+    assert demo.analytics_enabled is False
+    for style in options["css_paths"]:
+        assert "http" not in Path(style).read_text(encoding="utf-8")
+
+
+def test_scripts_and_styles_are_all_loaded_and_exist():
+    on_disk = {path.name for path in STATIC.iterdir()}
+    assert on_disk == {*SCRIPTS, *STYLES}
+    tags = script_tags(needs_plotly=True)
+    assert all(name in tags for name in (*SCRIPTS, PLOTLY_JS.name))
+    assert PLOTLY_JS.name not in script_tags(needs_plotly=False)
+
+
+def test_starting_loads_nothing_slow_that_is_not_needed():
+    code = (
+        "import sys, app.ui, app.cli, app.services;"
+        "print([m for m in ('umap', 'numba', 'sklearn', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def imports_of(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def importing(pattern, *names):
+    return [
+        f"{path.name}: {found}"
+        for path in sorted(ROOT.glob(pattern))
+        for found in imports_of(path)
+        if found.startswith(names)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "forbidden"),
+    [
+        ("elmo/*.py", ("app", "gradio", "plotly")),
+        ("app/figures.py", ("gradio", "torch")),
+        ("app/tables.py", ("gradio", "torch")),
+        ("app/state.py", ("gradio", "torch", "elmo")),
+        ("app/views.py", ("gradio",)),
+        ("app/services.py", ("gradio",)),
+        ("app/tabs/*.py", ("app.tabs", "app.services", "elmo")),
+        ("elmo/mixing.py", ("torch",)),
+        ("elmo/bank.py", ("torch",)),
+        ("elmo/projection.py", ("torch",)),
+        ("app/**/*.py", ("umap", "numba", "sklearn")),
+    ],
+)
+def test_layers_point_one_way(pattern, forbidden):
+    assert importing(pattern, *forbidden) == []
+
+
+def test_python_modules_stay_readable():
+    long = {
+        path.name: n
+        for path in [*ROOT.glob("app/**/*.py"), *ROOT.glob("app/static/*.js")]
+        if (n := len(path.read_text(encoding="utf-8").splitlines())) > 380
+    }
+    assert not long
