@@ -20,7 +20,7 @@ from torch.func import jvp, vmap
 
 from elmo.encoders import Encoder
 from elmo.results import InfluenceGrid, Reach
-from elmo.text import MASK
+from elmo.text import BOS, EOS, MASK
 from elmo.variants import Progress, Variants, check_sentence, compare
 
 N_DIRECTIONS = 8
@@ -90,10 +90,10 @@ def replacement_grid(
     ]
     grams, moved = [], []
     for first, base, changed in compare(encoder, tokens, edited):
-        delta = changed - base
+        delta = torch.from_numpy(changed - base)
         grams.append(_inner_products(encoder, delta))
         moved.append(_any_nonzero(encoder, delta))
-        own = _inner_products(encoder, base[:, :1])[:, :, :, 0]
+        own = _inner_products(encoder, torch.from_numpy(base[:, :1]))[:, :, :, 0]
         if progress:
             progress((first + delta.shape[1]) / len(edited))
     return _grid(encoder, tokens, "replacement", replacements.label, grams, moved, n_samples, own)
@@ -115,9 +115,9 @@ def gradient_grid(
     tokens = check_sentence(tokens)
     if n_directions < 1:
         raise ValueError(f"n_directions must be 1 or more, got {n_directions}")
-    variants = Variants(encoder, [tokens])
-    x = variants.embed([tokens])
-    lengths = torch.full((1,), x.shape[1])
+    Variants(encoder, [tokens])  # its checks
+    with torch.no_grad():
+        x, lengths = (value.clone() for value in encoder.embed([[BOS, *tokens, EOS]]))
     n, width = len(tokens), x.shape[-1]
     generator = torch.Generator().manual_seed(seed)
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from elmo.encoders import TOKENS_PER_BATCH, Encoder
 from elmo.text import BOS, EOS
@@ -27,10 +25,11 @@ Progress = Callable[[float], None]
 
 
 class Variants:
-    """Sentences of one length under one encoder, with one table of context-free vectors.
+    """Sentences of one length under one encoder, whose context-free vectors are made at once.
 
     ``sentences``: every copy that will be run, without boundaries. Raises ``ValueError`` for
-    sentences of different or zero length and for more tokens than the encoder reads.
+    sentences of different or zero length, for more tokens than the encoder reads, and for an
+    encoder that carries its state from one run to the next.
     """
 
     def __init__(self, encoder: Encoder, sentences: Sequence[Sequence[str]]) -> None:
@@ -39,39 +38,31 @@ class Variants:
             raise ValueError(
                 f"edited sentences must keep their number of words, got {sorted(lengths)}"
             )
-        self.encoder = encoder
-        self.n_tokens = lengths.pop()
-        if encoder.max_tokens is not None and self.n_tokens > encoder.max_tokens:
+        if encoder.state == "carry":
+            raise ValueError("an encoder that carries its state has no two equal runs to compare")
+        (n_tokens,) = lengths
+        if encoder.max_tokens is not None and n_tokens > encoder.max_tokens:
             raise ValueError(
-                f"the sentence has {self.n_tokens} tokens; the {encoder.name} encoder reads"
+                f"the sentence has {n_tokens} tokens; the {encoder.name} encoder reads"
                 f" {encoder.max_tokens} at most, the longest it was trained on"
             )
+        self.encoder = encoder
         distinct = dict.fromkeys(token for sentence in sentences for token in sentence)
-        self.index = {token: i for i, token in enumerate([BOS, EOS, *distinct])}
-        # A copy made outside inference mode: gradients may be asked of it.
-        self.vectors = encoder.token_vectors(list(self.index)).clone()
+        encoder.token_vectors(list(dict.fromkeys([BOS, *distinct, EOS])))  # now in its cache
 
-    def embed(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """(B, T + 2, P) context-free vectors with the boundaries."""
-        rows = [[self.index[token] for token in (BOS, *s, EOS)] for s in sentences]
-        return self.vectors[torch.tensor(rows)]
-
-    def run(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """All layers without the boundaries, (L, B, T, D), of one batch."""
-        x = self.embed(sentences)
-        lengths = torch.full((len(x),), x.shape[1])
-        with torch.inference_mode():
-            hidden, _ = self.encoder.model.layers(x, lengths)
-        return hidden[:, :, 1:-1]
+    def run(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
+        """All layers (L, N, T, D) float32 of sentences run as one batch."""
+        encodings = self.encoder.encode(sentences)
+        return np.stack([encoding.hidden for encoding in encodings], axis=1)
 
     def run_alone(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
         """(N, L, T, D) float32, each sentence in a run of its own."""
-        return np.stack([self.run([sentence])[:, 0].numpy() for sentence in sentences])
+        return np.stack([self.run([sentence])[:, 0] for sentence in sentences])
 
 
 def compare(
     encoder: Encoder, tokens: Sequence[str], edited: Sequence[Sequence[str]]
-) -> Iterator[tuple[int, Tensor, Tensor]]:
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Runs edited copies against the sentence itself, in batches.
 
     Yields (first, base, changed): ``changed`` (L, n, T, D) holds the copies ``edited[first :
