@@ -394,3 +394,46 @@ class ClozeTable:
     exponents: dict[str, tuple[float, float, float]]
     rows: tuple[ClozeRow, ...]
     seed: int
+
+
+# How contextual a layer is ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LayerGeometry:
+    """Measures by layer of one encoder (Ethayarajh 2019); see ``elmo.metrics.layer_geometry``.
+
+    words: the W words measured, most frequent first; by_word: (W, L) their self-similarities.
+    self_similarity, intra_sentence, explained, explained_uncentered: (3, L) mean, low and high of
+        a 95 % interval; ``explained`` is NaN where all vectors of a word are equal (layer 0).
+    baseline: (L,) mean cosine of random tokens; explained_baseline: (L,) their ``explained``.
+    norm_mean, norm_std: (L,) lengths of random tokens' vectors.
+    n_sentences, n_random: sentences behind ``intra_sentence``, tokens behind the baselines.
+    """
+
+    encoder: str
+    words: tuple[str, ...]
+    by_word: np.ndarray
+    self_similarity: np.ndarray
+    intra_sentence: np.ndarray
+    baseline: np.ndarray
+    explained: np.ndarray
+    explained_uncentered: np.ndarray
+    explained_baseline: np.ndarray
+    norm_mean: np.ndarray
+    norm_std: np.ndarray
+    n_sentences: int
+    n_random: int
+
+    @property
+    def adjusted_self_similarity(self) -> np.ndarray:
+        """(3, L): minus what random words have in common."""
+        return self.self_similarity - self.baseline
+
+    @property
+    def adjusted_intra_sentence(self) -> np.ndarray:
+        return self.intra_sentence - self.baseline
+
+    @property
+    def adjusted_explained(self) -> np.ndarray:
+        return self.explained - self.explained_baseline
