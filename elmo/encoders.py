@@ -19,6 +19,7 @@ from torch import Tensor
 from elmo import start_states
 from elmo.checkpoint import Checkpoint, load_model
 from elmo.config import shipped_config
+from elmo.inference import Inference
 from elmo.language_model import LanguageModel, build
 from elmo.results import Encoding
 from elmo.text import BOS, EOS, GAP, char_ids, is_truncated
@@ -67,6 +68,7 @@ class Encoder:
         self.added_tokens = dict(added_tokens)
         self._cache = TokenCache(MAX_CACHED_TOKENS)
         self._lock = threading.Lock()
+        self._inference: tuple[object, Inference] | None = None
         self._carried = start_states.Carried()
         self._warm: tuple[object, start_states.Pair] | None = None
 
@@ -133,10 +135,11 @@ class Encoder:
         order = torch.from_numpy(np.argsort(n_used, kind="stable"))
         ids = torch.from_numpy(ids)[order]
         vectors = torch.empty(len(tokens), self.config.char.d_output, device=self._device)
+        inference = self._ready()
         with torch.inference_mode():
             for start in range(0, len(tokens), TOKENS_PER_CHAR_BATCH):
                 part = slice(start, start + TOKENS_PER_CHAR_BATCH)
-                vectors[order[part]] = self.model.token_encoder(ids[part].to(self._device))
+                vectors[order[part]] = inference.token_vectors(ids[part].to(self._device))
         return vectors
 
     def embed(self, framed: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
@@ -158,20 +161,28 @@ class Encoder:
         self, framed: list[list[str]], attention: bool
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Layers (L, B, T, D) and attention weights of one batch."""
+        inference = self._ready()
         with torch.inference_mode():
             x, lengths = self.embed(framed)
             if self.state == "carry":
                 with self._lock:
                     start = self._carried.start(self.model.stack, len(framed))
-                    hidden, end = self.model.stack.run(x, lengths, start)
+                    hidden, weights, end = inference.layers(x, lengths, start)
                     self._carried.keep(end)
-                return hidden.cpu().numpy(), None
-            if self.state == "warm":
-                start = start_states.repeat_pair(self._warm_pair(), len(framed))
-                return self.model.stack.run(x, lengths, start)[0].cpu().numpy(), None
-            hidden, weights = self.model.layers(x, lengths)
+            else:
+                start = (None, None)
+                if self.state == "warm":
+                    start = start_states.repeat_pair(self._warm_pair(), len(framed))
+                hidden, weights, _ = inference.layers(x, lengths, start)
         keep = attention and weights is not None
         return hidden.cpu().numpy(), weights.cpu().numpy() if keep else None
+
+    def _ready(self) -> Inference:
+        """The model laid out for this processor, made once for these weights."""
+        stamp = weights_stamp(self.model)
+        if self._inference is None or self._inference[0] != stamp:
+            self._inference = (stamp, Inference(self.model))
+        return self._inference[1]
 
     def _warm_pair(self) -> start_states.Pair:
         """The state that the warm-up text leaves, one row, made once for these weights."""
@@ -179,7 +190,8 @@ class Encoder:
         if self._warm is None or self._warm[0] != stamp:
             pair = start_states.zero_pair(self.model.stack, 1)
             for line in start_states.WARM_UP.splitlines():
-                _, pair = self.model.stack.run(*self.embed([[BOS, *line.split(), EOS]]), pair)
+                x, lengths = self.embed([[BOS, *line.split(), EOS]])
+                _, _, pair = self._ready().layers(x, lengths, pair)
             self._warm = (stamp, pair)
         return self._warm[1]
 
@@ -244,7 +256,8 @@ class Encoder:
             return lambda hidden: hidden[-1]
         if layers == "mean":
             return lambda hidden: hidden.mean(axis=0)
-        if isinstance(layers, int) and 0 <= layers < self.n_layers:
+        number = isinstance(layers, int) and not isinstance(layers, bool)
+        if number and 0 <= layers < self.n_layers:
             return lambda hidden: hidden[layers]
         raise ValueError(
             f"layers must be 'all', 'top', 'mean' or 0 to {self.n_layers - 1}, got {layers!r}"

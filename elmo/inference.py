@@ -1,0 +1,311 @@
+"""The same numbers without gradients, several times faster: what an encoder runs.
+
+Every matrix is laid out once for the processor; the input products of many time steps are one
+product; gates are computed in place; a character filter's windows are one product for all words
+at a position. Row counts are rounded up to a few sizes, because oneDNN compiles and keeps a
+kernel of about half a megabyte for every new shape. Each row of its products is the same to the
+last bit whatever the other rows are, so a sentence's vectors do not depend on its batch.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from elmo.bilm import FORGET_BIAS, BiLM, Packing, ProjectedLSTM, State
+from elmo.char_cnn import CharCNN
+from elmo.language_model import LanguageModel
+from elmo.text import N_CHARACTERS
+
+MAX_ROWS = 512  # rows of one product
+WORDS_PER_PASS = 256  # their filter maxima stay in the processor's cache
+
+
+def padded_rows(n: int) -> int:
+    """The size that n rows are rounded up to, one of 17.
+
+    Never 1: a single row takes another kernel, which adds up in another order.
+    """
+    if n <= 8:
+        return 2 if n <= 2 else 4 if n <= 4 else 8
+    step = 8 if n <= 64 else 64
+    return -(-n // step) * step
+
+
+@cache
+def _has_onednn(dtype: torch.dtype) -> bool:
+    """Whether torch's products with a prepacked weight work here and give the right numbers."""
+    if not torch.backends.mkldnn.is_available():
+        return False
+    try:
+        generator = torch.Generator().manual_seed(0)
+        x, weight = (torch.randn(n, 16, generator=generator, dtype=dtype) for n in (4, 32))
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight, 4)
+        product = torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
+        added = torch.ops.mkldnn._linear_pointwise.binary(x, product, packed, None, "add")
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+        return False
+    close = torch.allclose(product.float(), (x.float() @ weight.float().t()), atol=0.1)
+    return close and torch.allclose(added.float(), 2 * product.float(), atol=0.1)
+
+
+class Product:
+    """``x W^T + b`` for one W (n_out, n_in), in the layout that this processor likes."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self.bias = None if bias is None else bias.detach().clone()
+        weight = weight.detach().to(dtype).contiguous()
+        self.packed = None
+        if weight.device.type == "cpu" and _has_onednn(dtype):
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(weight, 64)
+        else:
+            self.weight_t = weight.t()
+
+    def __call__(self, x: Tensor, added: Tensor | None = None) -> Tensor:
+        """(n, n_in) -> (n, n_out) float32; ``added`` (n, n_out) takes the place of the bias."""
+        if self.packed is not None and self.dtype == torch.float32:
+            if added is None:
+                return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+            return torch.ops.mkldnn._linear_pointwise.binary(x, added, self.packed, None, "add")
+        if self.packed is not None:
+            product = torch.ops.mkldnn._linear_pointwise(
+                x.to(self.dtype), self.packed, None, "none", [], ""
+            ).float()
+        elif self.dtype == torch.float32:
+            offset = self.bias if added is None else added
+            return x @ self.weight_t if offset is None else torch.addmm(offset, x, self.weight_t)
+        else:
+            product = (x.to(self.dtype) @ self.weight_t).float()
+        offset = self.bias if added is None else added
+        return product if offset is None else product.add_(offset)
+
+
+class FastCharCNN:
+    """``CharCNN`` with all filters as one product a character position.
+
+    Narrow filters are widened with zeros to the widest, so that one window of embedded
+    characters serves them all.
+    """
+
+    def __init__(self, cnn: CharCNN, dtype: torch.dtype) -> None:
+        config = self.config = cnn.config
+        self.widest = max(width for width, _ in config.filters)
+        self.embedding = cnn.embedding.weight.detach()
+        device = self.embedding.device
+        weights, biases, widths = [], [], []
+        for (width, count), convolution in zip(config.filters, cnn.convolutions, strict=True):
+            widened = torch.zeros(count, self.widest, config.d_char, device=device)
+            widened[:, :width] = convolution.weight.detach().transpose(1, 2)
+            weights.append(widened.flatten(1))
+            biases.append(convolution.bias.detach())
+            widths += [width] * count
+        self.filters = Product(torch.cat(weights), torch.cat(biases), dtype)
+        self.widths = torch.tensor(widths, device=device)  # of each column
+        self.highways = [
+            Product(
+                torch.cat([h.carry.weight, h.transform.weight]),
+                torch.cat([h.carry.bias, h.transform.bias]),
+                dtype,
+            )
+            for h in cnn.highways
+        ]
+        projection = cnn.projection
+        self.projection = projection and Product(projection.weight, projection.bias, dtype)
+
+    def __call__(self, char_ids: Tensor) -> Tensor:
+        """(N, C) ids -> (N, d_output)."""
+        used = (char_ids != N_CHARACTERS - 1).sum(dim=1)
+        order = torch.argsort(used, descending=True, stable=True)
+        result = self.embedding.new_empty(len(char_ids), self.config.d_output)
+        for part in order.split(WORDS_PER_PASS):
+            result[part] = self._one_pass(char_ids[part], used[part])
+        return result
+
+    def _one_pass(self, char_ids: Tensor, used: Tensor) -> Tensor:
+        x = self._filter_maxima(char_ids, used)
+        x = x.relu_() if self.config.activation == "relu" else x.tanh_()
+        for highway in self.highways:
+            gate, transformed = highway(x).chunk(2, dim=1)
+            x = torch.lerp(x, transformed.relu_(), gate.sigmoid_())
+        return (x if self.projection is None else self.projection(x))[: len(char_ids)]
+
+    def _filter_maxima(self, char_ids: Tensor, used: Tensor) -> Tensor:
+        """(n, C), longest word first -> (padded n, F).
+
+        A word's windows start at its used characters and at the first of its padding: all
+        further ones are like that one. Near the end of the C characters a window too wide to
+        fit counts for nothing.
+        """
+        n_words, n_characters = char_ids.shape
+        d_char, rows = self.config.d_char, padded_rows(n_words)
+        last = used.clamp(max=n_characters - min(w for w, _ in self.config.filters)).tolist()
+        ids = torch.nn.functional.pad(char_ids, (0, self.widest, 0, rows - n_words))
+        embedded = self.embedding[ids[:, : last[0] + self.widest]].flatten(1)
+        maxima = embedded.new_full((rows, len(self.widths)), -torch.inf)
+        n = n_words
+        for p in range(last[0] + 1):
+            while last[n - 1] < p:
+                n -= 1
+            block = padded_rows(n)
+            window = embedded[:block, p * d_char : (p + self.widest) * d_char].contiguous()
+            found = self.filters(window)
+            if p + self.widest > n_characters:
+                found.masked_fill_(self.widths > n_characters - p, -torch.inf)
+            torch.maximum(maxima[:n], found[:n], out=maxima[:n])
+        maxima[n_words:] = 0
+        return maxima
+
+
+class FastLSTM:
+    """``ProjectedLSTM`` over a packed run of tokens."""
+
+    def __init__(self, layer: ProjectedLSTM, dtype: torch.dtype) -> None:
+        config = self.config = layer.config
+        d_in = config.d_projection
+        i, j, f, o = layer.weight.detach().chunk(4)
+        weight = torch.cat([i, f, o, j])  # the three sigmoids side by side
+        i, j, f, o = layer.bias.detach().chunk(4)
+        bias = torch.cat([i, f + FORGET_BIAS, o, j])
+        self.from_input = Product(weight[:, :d_in], bias, dtype)
+        self.from_hidden = Product(weight[:, d_in:], None, dtype)
+        self.projection = layer.projection is not None and Product(layer.projection, None, dtype)
+
+    def __call__(
+        self, x: Tensor, sizes: list[int], hidden: Tensor, cell: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """x: (tokens + slack, P) in reading order, ``sizes`` the sentences at each step; hidden
+        (B, P) and cell (B, C) at the start. Returns outputs (tokens + slack, P), cells (B, C).
+        """
+        c = self.config.d_cell
+        outputs = torch.zeros_like(x)
+        cell = cell.clone()
+        squashed = x.new_zeros(padded_rows(len(cell)), c)
+        previous = x.new_zeros(padded_rows(len(hidden)), x.shape[1])
+        previous[: len(hidden)] = hidden
+        start = 0
+        for group in _groups(sizes):
+            n_rows, offset = 0, 0
+            for size in group:
+                n_rows, offset = max(n_rows, offset + padded_rows(size)), offset + size
+            gates_x = self.from_input(x[start : start + padded_rows(n_rows)])
+            offset = 0
+            for size in group:
+                rows = padded_rows(size)
+                gates = self.from_hidden(previous[:rows], gates_x[offset : offset + rows])[:size]
+                gates[:, : 3 * c].sigmoid_()
+                i, f, o, j = gates.split(c, dim=1)
+                now = cell[:size].mul_(f).addcmul_(i, j.tanh_())
+                if self.config.cell_clip is not None:
+                    now.clamp_(-self.config.cell_clip, self.config.cell_clip)
+                output = outputs[start : start + size]
+                if self.projection:
+                    torch.tanh(now, out=squashed[:size]).mul_(o)
+                    output.copy_(self.projection(squashed[:rows])[:size])
+                    if self.config.projection_clip is not None:
+                        bound = self.config.projection_clip
+                        output.clamp_(-bound, bound)
+                else:
+                    torch.tanh(now, out=output).mul_(o)
+                previous = outputs[start:]
+                start, offset = start + size, offset + size
+        return outputs, cell
+
+
+def _groups(sizes: list[int]) -> list[list[int]]:
+    """Time steps whose input products are made together: at most ``MAX_ROWS`` rows."""
+    groups: list[list[int]] = []
+    n_rows = MAX_ROWS
+    for size in sizes:
+        if n_rows + size > MAX_ROWS - 64:  # room for rounding up
+            groups.append([])
+            n_rows = 0
+        groups[-1].append(size)
+        n_rows += size
+    return groups
+
+
+class FastBiLM:
+    """``BiLM.run`` without gradients."""
+
+    def __init__(self, stack: BiLM, dtype: torch.dtype) -> None:
+        self.config = stack.config
+        self.directions = [
+            [FastLSTM(layer, dtype) for layer in layers]
+            for layers in (stack.forward_layers, stack.backward_layers)
+        ]
+
+    def run(
+        self, x: Tensor, lengths: Tensor, start: tuple[State | None, State | None] = (None, None)
+    ) -> tuple[Tensor, tuple[State, State]]:
+        """See ``BiLM.run``."""
+        n_layers, d_half = self.config.n_layers, x.shape[2]
+        result = x.new_zeros(1 + n_layers, *x.shape[:2], 2 * d_half)
+        ends = []
+        for direction, layers in enumerate(self.directions):
+            packing = Packing(lengths, backward=bool(direction))
+            half = slice(direction * d_half, (direction + 1) * d_half)
+            n_tokens = len(packing.row)
+            packed = x.new_zeros(n_tokens + MAX_ROWS, d_half)
+            packed[:n_tokens] = packing.pack(x)
+            result[0, packing.row, packing.position, half] = packed[:n_tokens]
+            ends.append(
+                self._run_direction(
+                    packing, layers, packed, start[direction], result[1:, ..., half]
+                )
+            )
+        return result, tuple(ends)
+
+    def _run_direction(
+        self,
+        packing: Packing,
+        layers: list[FastLSTM],
+        packed: Tensor,
+        state: State | None,
+        result: Tensor,
+    ) -> State:
+        n_tokens, n_sentences = len(packing.row), len(packing.rows)
+        original = torch.argsort(packing.rows)
+        tokens = torch.arange(n_tokens, device=packed.device)
+        last = torch.zeros_like(packing.rows).scatter_reduce(0, packing.row, tokens, "amax")
+        hidden_states, cell_states = [], []
+        for k, layer in enumerate(layers):
+            if state is None:
+                hidden = packed.new_zeros(n_sentences, self.config.d_projection)
+                cell = packed.new_zeros(n_sentences, self.config.d_cell)
+            else:
+                hidden, cell = state.hidden[k][packing.rows], state.cell[k][packing.rows]
+            outputs, cell = layer(packed, packing.sizes, hidden, cell)
+            hidden_states.append(outputs[last])
+            cell_states.append(cell[original])
+            packed = outputs.add_(packed) if k and self.config.skip_connections else outputs
+            result[k, packing.row, packing.position] = packed[:n_tokens]
+        return State(tuple(hidden_states), tuple(cell_states))
+
+
+class Inference:
+    """A language model ready to encode; made anew when its weights change."""
+
+    def __init__(self, model: LanguageModel, dtype: torch.dtype = torch.float32) -> None:
+        with torch.inference_mode(False), torch.no_grad():
+            self.token_encoder = FastCharCNN(model.token_encoder, dtype)
+            lstms = isinstance(model.stack, BiLM)
+            self.stack = FastBiLM(model.stack, dtype) if lstms else model.stack
+
+    def token_vectors(self, char_ids: Tensor) -> Tensor:
+        """Context-free vectors of N tokens: (N, C) ids -> (N, P)."""
+        return self.token_encoder(char_ids)
+
+    def layers(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        start: tuple[State | None, State | None] = (None, None),
+    ) -> tuple[Tensor, Tensor | None, tuple[State, State] | None]:
+        """(B, T, P) token vectors -> (L, B, T, D); attention and end states, or ``None``."""
+        if isinstance(self.stack, FastBiLM):
+            hidden, end = self.stack.run(x, lengths, start)
+            return hidden, None, end
+        return *self.stack(x, lengths), None
