@@ -84,12 +84,25 @@ def replacement_grid(
     """
     tokens = check_sentence(tokens)
     replacements = replacements or gap_replacements(tokens)
+    grid = _replacement_grid(encoder, tokens, replacements, False, progress)
+    if grid.n_broken:  # here a product's rows depend on their place: compare at equal places
+        grid = _replacement_grid(encoder, tokens, replacements, True, progress)
+    return grid
+
+
+def _replacement_grid(
+    encoder: Encoder,
+    tokens: tuple[str, ...],
+    replacements: Replacements,
+    same_row: bool,
+    progress: Progress | None,
+) -> InfluenceGrid:
     n, n_samples = len(tokens), len(replacements.words)
     edited = [
         (*tokens[:j], words[j], *tokens[j + 1 :]) for words in replacements.words for j in range(n)
     ]
     grams, moved = [], []
-    for first, base, changed in compare(encoder, tokens, edited):
+    for first, base, changed in compare(encoder, tokens, edited, same_row):
         delta = torch.from_numpy(changed - base)
         grams.append(_inner_products(encoder, delta))
         moved.append(_any_nonzero(encoder, delta))

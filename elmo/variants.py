@@ -61,21 +61,30 @@ class Variants:
 
 
 def compare(
-    encoder: Encoder, tokens: Sequence[str], edited: Sequence[Sequence[str]]
+    encoder: Encoder,
+    tokens: Sequence[str],
+    edited: Sequence[Sequence[str]],
+    same_row: bool = True,
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Runs edited copies against the sentence itself, in batches.
+    """Runs edited copies against the sentence itself, in batches of equal shape.
 
     Yields (first, base, changed): ``changed`` (L, n, T, D) holds the copies ``edited[first :
-    first + n]``, ``base`` the unedited sentence at the same rows of an equally shaped batch.
+    first + n]``, ``base`` the unedited sentence at the same rows of a batch of its own. Without
+    ``same_row`` it is the first row of the same batch, (L, 1, T, D): half the work, and as exact
+    where a product's rows do not depend on their place, which the caller has to check.
     """
     variants = Variants(encoder, [tokens, *edited])
-    n_rows = max(1, min(len(edited), len(tokens), TOKENS_PER_BATCH // (len(tokens) + 2)))
-    base = variants.run([tokens] * n_rows)
+    n_rows = max(1, min(len(edited), len(tokens), TOKENS_PER_BATCH // (len(tokens) + 2) - 1))
+    base = variants.run([tokens] * n_rows) if same_row else None
     for first in range(0, len(edited), n_rows):
         part = list(edited[first : first + n_rows])
         n = len(part)
         part += [tokens] * (n_rows - n)  # the last batch is filled up: shapes stay equal
-        yield first, base[:, :n], variants.run(part)[:, :n]
+        if same_row:
+            yield first, base[:, :n], variants.run(part)[:, :n]
+        else:
+            hidden = variants.run([tokens, *part])
+            yield first, hidden[:, :1], hidden[:, 1 : n + 1]
 
 
 def check_sentence(tokens: Sequence[str]) -> tuple[str, ...]:
