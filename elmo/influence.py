@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.func import jvp, vmap
 
-from elmo.encoders import Encoder
+from elmo.encoders import TOKENS_PER_BATCH, Encoder
 from elmo.results import InfluenceGrid, Reach
 from elmo.text import BOS, EOS, MASK
 from elmo.variants import Progress, Variants, check_sentence, compare
@@ -132,7 +132,7 @@ def gradient_grid(
     with torch.no_grad():
         x, lengths = (value.clone() for value in encoder.embed([[BOS, *tokens, EOS]]))
     n, width = len(tokens), x.shape[-1]
-    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(n_directions * n, width, generator=torch.Generator().manual_seed(seed))
 
     def layers(x: Tensor) -> Tensor:
         return encoder.model.layers(x, lengths)[0][:, 0, 1:-1]  # (L, T, D)
@@ -141,17 +141,15 @@ def gradient_grid(
         return jvp(layers, (x,), (direction[None],))[1]
 
     grams, moved = [], []
-    for r in range(n_directions):
-        directions = torch.zeros(n, n + 2, width)
-        directions[torch.arange(n), torch.arange(n) + 1] = torch.randn(
-            n, width, generator=generator
-        )
+    for rows in torch.arange(len(noise)).split(max(1, TOKENS_PER_BATCH // (n + 2))):
+        directions = torch.zeros(len(rows), n + 2, width)
+        directions[torch.arange(len(rows)), rows % n + 1] = noise[rows]
         with torch.no_grad():
-            delta = vmap(push, out_dims=1)(directions)  # (L, T edited, T read, D)
+            delta = vmap(push, out_dims=1)(directions)  # (L, rows, T read, D)
         grams.append(_inner_products(encoder, delta))
         moved.append(_any_nonzero(encoder, delta))
         if progress:
-            progress((r + 1) / n_directions)
+            progress((int(rows[-1]) + 1) / len(noise))
     with torch.no_grad():
         own = _inner_products(encoder, layers(x)[:, None])[:, :, :, 0]
     label = f"{n_directions} random directions"
