@@ -15,8 +15,8 @@ _STEPS = 5
 
 
 def orthogonalize(matrices: Tensor) -> Tensor:
-    """Newton-Schulz iteration on a stack of matrices (n, rows, columns), in bfloat16."""
-    x = matrices.bfloat16()
+    """Newton-Schulz iteration on a stack of matrices (n, rows, columns), in their dtype."""
+    x = matrices
     tall = x.shape[1] > x.shape[2]
     if tall:
         x = x.mT
@@ -65,9 +65,15 @@ class Muon:
     """
 
     def __init__(
-        self, blocks: list[MatrixBlocks], lr: float, momentum: float, weight_decay: float
+        self,
+        blocks: list[MatrixBlocks],
+        lr: float,
+        momentum: float,
+        weight_decay: float,
+        dtype: torch.dtype = torch.bfloat16,  # of the iteration
     ) -> None:
         self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
+        self.dtype = dtype
         self.groups: dict[tuple[int, int], list[MatrixBlocks]] = {}
         for block in blocks:
             self.groups.setdefault(tuple(sorted(block.shape)), []).append(block)
@@ -84,7 +90,7 @@ class Muon:
                 buffer.lerp_(gradient, 1 - self.momentum)
                 update = block.split(gradient.lerp(buffer, self.momentum))  # Nesterov
                 tall = update.shape[1] > update.shape[2]
-                updates.append((update.mT if tall else update).bfloat16())
+                updates.append((update.mT if tall else update).to(self.dtype))
             sizes = [len(update) for update in updates]
             for block, update in zip(
                 group, orthogonalize(torch.cat(updates)).split(sizes), strict=True

@@ -27,10 +27,11 @@ from torch import distributed
 
 from elmo import kernels
 from elmo.batches import Batcher
-from elmo.checkpoint import save_model
+from elmo.checkpoint import UNIGRAM, save_model
 from elmo.config import KINDS, ModelConfig, shipped_config
 from elmo.corpus import Corpus, build_vocabulary, load, plan_batches, prepare, read_sentences
-from elmo.evaluate import joint_gap_score, perplexity, random_gaps, unigram
+from elmo.evaluate import perplexity, unigram
+from elmo.gaps import joint_score, random_gaps
 from elmo.language_model import build
 from elmo.optim import Schedule
 from elmo.run_folder import CheckpointFolder, Journal, Progress, Window
@@ -61,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="go on from the newest checkpoint in --out, if there is one; or branch off the"
         " CHECKPOINT of another run, the decay beginning right there",
     )
+    add("--sources", type=Path, help="JSON on the text's sources, for the model card")
     add("--threads", type=int, default=os.cpu_count())
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     add("--checkpoint-minutes", type=float, default=5.0)
@@ -183,7 +185,7 @@ class Run:
     def train(self, stop: StopSignal) -> None:
         progress, config, args = self.progress, self.trainer.config, self.args
         threads = torch.get_num_threads()
-        saved_at = tested_at = progress.minutes
+        tested_at, saved_at = progress.minutes, time.monotonic()
         clock, window = time.process_time(), Window()
         plan = plan_batches(self.corpus, config.tokens_per_batch, config.seed, progress.epoch)
         stopped = False
@@ -214,9 +216,9 @@ class Run:
             if progress.minutes - tested_at >= args.valid_minutes:
                 self.test()
                 tested_at, clock = progress.minutes, time.process_time()
-            if progress.minutes - saved_at >= args.checkpoint_minutes:
+            if time.monotonic() - saved_at >= 60 * args.checkpoint_minutes:
                 self.save()
-                saved_at = progress.minutes
+                saved_at = time.monotonic()
             if self.processes.any(stop.up):
                 stopped = True
                 break
@@ -246,7 +248,7 @@ class Run:
         model, progress = self.trainer.model, self.progress
         if model.config.kind == "attention":
             gaps = random_gaps(self.valid, VALID_GAPS)
-            scores = joint_gap_score(model, self.vocabulary, self.valid, gaps, torch.bfloat16)
+            scores = joint_score(model, self.vocabulary, self.valid, gaps, torch.bfloat16)
         else:
             scores = perplexity(model, self.vocabulary, self.valid, torch.bfloat16)
         record = {f"valid_{k}": round(v, 4) for k, v in dataclasses.asdict(scores).items()}
@@ -263,6 +265,8 @@ class Run:
                 "model_config": json.dumps(self.trainer.model.config.to_dict()),
                 "schedule": dataclasses.asdict(self.schedule),
                 "progress": dataclasses.asdict(self.progress),
+                "vocabulary": self.vocabulary,
+                UNIGRAM: torch.from_numpy(unigram(self.corpus, self.vocabulary)),
                 "trainer": self.trainer.state_dict(),
             },
         )
@@ -281,8 +285,11 @@ class Run:
             "targets_seen": progress.targets,
             "minutes": round(progress.minutes, 1),
             "n_parameters": sum(p.numel() for p in model.stack.parameters()),
+            "n_parameters_with_characters_and_head": sum(p.numel() for p in model.parameters()),
             "date": datetime.date.today().isoformat(),
         }
+        if self.args.sources:
+            card["corpus"] = json.loads(self.args.sources.read_text("utf-8"))
         log_p = unigram(self.corpus, self.vocabulary)
         save_model(self.args.out / "model", model, self.vocabulary, card, log_p)
 

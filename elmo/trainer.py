@@ -53,7 +53,9 @@ class Trainer:
         self.parameters = [*(block.parameter for block in matrices), *rest]
         for parameter in self.parameters:
             parameter.grad = torch.zeros_like(parameter)
-        self.muon = Muon(matrices, config.muon_lr, config.muon_momentum, config.weight_decay)
+        self.muon = Muon(
+            matrices, config.muon_lr, config.muon_momentum, config.weight_decay, self.dtype
+        )
         self.adam = torch.optim.AdamW(
             rest, config.adam_lr, betas=(0.9, 0.98), weight_decay=0.0, fused=True
         )

@@ -319,4 +319,4 @@ def test_two_processes_equal_one_with_the_same_whole_batch(kind, workplace):
         moved = (value - start[name]).norm()
         if moved > 0:
             apart = (value - two["trainer"]["model"][name]).norm()
-            assert apart < 0.02 * moved, name
+            assert apart < 0.02 * moved + 1e-4, name
