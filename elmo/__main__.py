@@ -15,8 +15,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 COMMANDS = {
     "train": "train a language model on plain text",
     "evaluate": "held-out perplexity and gap scores of a trained model",
+    "probe": "which layers tasks want: linear probes, learned mixes, word senses",
     "cloze": "gap guesses of every predictor by where the evidence lies",
     "interaction": "how far two edits interact between them, over examples",
+    "reach": "how far a token's influence reaches, by layer, over examples",
 }
 
 

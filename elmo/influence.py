@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.func import jvp, vmap
 
 from elmo.encoders import TOKENS_PER_BATCH, Encoder
-from elmo.results import InfluenceGrid, Reach
+from elmo.results import InfluenceGrid
 from elmo.text import BOS, EOS, MASK
 from elmo.variants import Progress, Variants, check_sentence, compare
 
@@ -233,56 +233,3 @@ def _grid(
         changed=changed,
         reachable=_reachable(encoder, n),
     )
-
-
-def reach(grids: Sequence[InfluenceGrid]) -> Reach:
-    """How influence fades with distance, over all pairs of tokens of one encoder's grids.
-
-    Raises ``ValueError`` for no grid and for grids of different encoders or measures.
-    """
-    if not grids:
-        raise ValueError("reach needs at least one influence grid")
-    first = grids[0]
-    if any((g.encoder, g.measure) != (first.encoder, first.measure) for g in grids):
-        raise ValueError("reach needs grids of one encoder and one measure")
-    n_layers, longest = first.cross.shape[2], max(len(g.tokens) for g in grids)
-    total = np.zeros((len(first.parts), n_layers, longest))
-    n_pairs = np.zeros((len(first.parts), longest), dtype=np.int64)
-    for grid in grids:
-        n = len(grid.tokens)
-        steps = np.arange(n)[None, :] - np.arange(n)[:, None]  # t - j
-        for s, part in enumerate(first.parts):
-            pairs = {"whole": steps == steps, "forward": steps >= 0, "backward": steps <= 0}[part]
-            distance = np.abs(steps)[pairs]
-            n_pairs[s] += np.bincount(distance, minlength=longest)
-            for k in range(n_layers):
-                values = grid.layer(k, part)[pairs]
-                total[s, k] += np.bincount(distance, weights=values, minlength=longest)
-    profile = total / np.maximum(n_pairs, 1)[:, None]
-    distances = np.arange(longest)
-    weight = profile[..., 1:].sum(axis=-1)
-    centre = (profile * distances).sum(axis=-1)
-    return Reach(
-        encoder=first.encoder,
-        parts=first.parts,
-        distances=distances,
-        n_pairs=n_pairs,
-        profile=profile,
-        half_life=np.array([[half_life(row) for row in layers] for layers in profile]),
-        mean_distance=np.divide(centre, weight, out=np.full_like(weight, np.nan), where=weight > 0),
-    )
-
-
-def half_life(profile: np.ndarray) -> float:
-    """Tokens beyond distance 1 until ``profile`` (T,) first falls to half its value at 1.
-
-    Interpolated linearly; infinite if it never does, NaN if there is nothing at distance 1.
-    """
-    if len(profile) < 2 or not profile[1] > 0:
-        return float("nan")
-    half = profile[1] / 2
-    below = np.flatnonzero(profile[1:] <= half)
-    if not len(below):
-        return float("inf")
-    d = int(below[0]) + 1  # profile[d - 1] > half >= profile[d]
-    return float(d - 2 + (profile[d - 1] - half) / (profile[d - 1] - profile[d]))

@@ -10,14 +10,11 @@ from elmo.encoders import untrained_encoder
 from elmo.influence import (
     gap_replacements,
     gradient_grid,
-    half_life,
     influence_grids,
     random_replacements,
-    reach,
     replacement_grid,
     word_replacements,
 )
-from elmo.results import InfluenceGrid
 from elmo.scalar_mix import mix_layers, softmax
 from elmo.text import BOS, EOS, MASK
 from elmo.variants import Variants, compare
@@ -293,57 +290,3 @@ def test_other_wrong_arguments_are_refused():
         gradient_grid(small_encoder("bilm"), SENTENCE, n_directions=0)
     with pytest.raises(ValueError, match="at least two words"):
         random_replacements(SENTENCE, ["one"])
-    with pytest.raises(ValueError, match="at least one influence grid"):
-        reach([])
-    with pytest.raises(ValueError, match="one encoder"):
-        reach([grid, replacement_grid(small_encoder("bilm"), SENTENCE)])
-
-
-@pytest.mark.parametrize(
-    "profile, expected",
-    [
-        ([9, 8, 4, 1], 1.0),  # at distance 2, one token beyond the next
-        ([9, 8, 6, 2], 1.5),
-        ([9, 8, 1], 4 / 7),
-        ([9, 8, 7, 6], np.inf),
-        ([9, 0, 0], np.nan),
-        ([9], np.nan),
-    ],
-)
-def test_half_life_by_eye(profile, expected):
-    assert half_life(np.array(profile, dtype=float)) == pytest.approx(expected, nan_ok=True)
-
-
-def test_reach_averages_over_pairs_at_each_distance():
-    n = 4
-    step = np.arange(n)[None, :] - np.arange(n)[:, None]
-    fading = np.where(step >= 0, 2.0 ** (-step), 0.0)  # halves with every token to the right
-    cross = (fading**2)[None, None, None, None]
-    grid = InfluenceGrid(
-        encoder="made up",
-        tokens=tuple("abcd"),
-        measure="gradient",
-        replacement="",
-        parts=("whole",),
-        cross=cross,
-        own=np.ones((1, 1, 1, n)),
-        changed=fading[None, None] > 0,
-        reachable=fading[None, None] > 0,
-    )
-    result = reach([grid, grid])
-    assert result.n_pairs.tolist() == [[2 * 4, 2 * 6, 2 * 4, 2 * 2]]
-    # the whole vector: half of the pairs at a distance look left and have no influence
-    np.testing.assert_allclose(result.profile[0, 0], [1, 0.25, 0.125, 0.0625])
-    assert result.half_life[0, 0] == pytest.approx(1.0)
-    assert result.mean_distance[0, 0] == pytest.approx((0.25 + 0.25 + 0.1875) / 0.4375)
-
-
-def test_reach_of_halves_counts_their_own_side():
-    result = reach([replacement_grid(small_encoder("bilm"), SENTENCE)])
-    n = len(SENTENCE)
-    assert result.parts == ("whole", "forward", "backward")
-    assert result.n_pairs[1].tolist() == [n - d for d in range(n)]
-    assert result.n_pairs[2].tolist() == result.n_pairs[1].tolist()
-    assert (result.profile[1, 1] > 0).all()
-    assert np.isnan(result.half_life[:, 0]).all()  # layer 0: a token reaches itself alone
-    assert np.isnan(result.mean_distance[:, 0]).all()
