@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.func import jvp, vmap
 
+from elmo.both_ways import InfluenceGrid
 from elmo.encoders import TOKENS_PER_BATCH, Encoder
-from elmo.results import InfluenceGrid
 from elmo.text import BOS, EOS, MASK
 from elmo.variants import Progress, Variants, check_sentence, compare
 

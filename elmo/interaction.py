@@ -30,8 +30,8 @@ from pathlib import Path
 
 import numpy as np
 
+from elmo.both_ways import Edit, Interaction, InteractionSummary
 from elmo.encoders import Encoder, load_encoder
-from elmo.results import Edit, Interaction, InteractionSummary
 from elmo.text import tokenize
 from elmo.variants import Variants, check_sentence
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from elmo.both_ways import InfluenceGrid, Reach
 from elmo.encoders import load_encoder
 from elmo.influence import replacement_grid
-from elmo.results import InfluenceGrid, Reach
 from elmo.text import tokenize
 
 log = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ import pytest
 from small_models import small_encoder, small_model
 
 from elmo.__main__ import main
+from elmo.both_ways import InfluenceGrid
 from elmo.checkpoint import save_model
 from elmo.influence import replacement_grid
 from elmo.reach import half_life, reach, reach_intervals
-from elmo.results import InfluenceGrid
 
 SENTENCE = ["the", "cat", "that", "saw", "the", "dog", "ran", "home"]
 
