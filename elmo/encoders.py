@@ -28,6 +28,7 @@ from elmo.token_cache import TokenCache, weights_stamp
 MAX_CACHED_TOKENS = 50_000
 TOKENS_PER_BATCH = 4_096
 TOKENS_PER_CHAR_BATCH = 1_024
+PRECISIONS = ("float32", "bfloat16")
 
 
 class Encoder:
@@ -39,6 +40,8 @@ class Encoder:
     max_tokens: the longest sentence it can encode, or ``None`` for no limit.
     state: where a biLM starts a sentence: ``zero``, ``warm`` or ``carry``
         (``elmo.start_states``).
+    precision: ``float32``, or ``bfloat16`` for the matrix products of the character CNN and the
+        LSTMs, sums and everything between them in float32. Vectors are float32 either way.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Encoder:
         checkpoint: Checkpoint | None = None,
         state: str = "zero",
         added_tokens: Mapping[str, int] = GAP,
+        precision: str = "float32",
     ) -> None:
         self.model = model.requires_grad_(False).eval()
         self.config = model.config
@@ -64,7 +68,10 @@ class Encoder:
             raise ValueError(f"state must be one of {modes}, got {state!r}")
         if state != "zero" and self.kind != "bilm":
             raise ValueError(f"only a biLM has a state; the {self.name} encoder has none")
+        if precision not in PRECISIONS:
+            raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
         self.state = state
+        self.precision = precision
         self.added_tokens = dict(added_tokens)
         self._cache = TokenCache(MAX_CACHED_TOKENS)
         self._lock = threading.Lock()
@@ -120,6 +127,18 @@ class Encoder:
         """Forgets the carried state: the next call starts from zeros."""
         with self._lock:
             self._carried = start_states.Carried()
+
+    def forget(self) -> None:
+        """Empties the cache of context-free vectors; results do not change, speed does."""
+        self._cache.clear()
+
+    def layers(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """(L, B, T, D) of token vectors (B, T, P) with boundaries, from the zero state.
+
+        ``lengths`` (B,) are the real positions; padding is exactly 0. Without gradients.
+        """
+        with torch.inference_mode():
+            return self._ready().layers(x, lengths)[0]
 
     def token_vectors(self, tokens: Sequence[str]) -> Tensor:
         """Context-free vectors (n, P) of distinct tokens, from the cache where it has them."""
@@ -181,7 +200,7 @@ class Encoder:
         """The model laid out for this processor, made once for these weights."""
         stamp = weights_stamp(self.model)
         if self._inference is None or self._inference[0] != stamp:
-            self._inference = (stamp, Inference(self.model))
+            self._inference = (stamp, Inference(self.model, getattr(torch, self.precision)))
         return self._inference[1]
 
     def _warm_pair(self) -> start_states.Pair:
@@ -272,12 +291,15 @@ def load_encoder(folder: str | Path) -> Encoder:
 
 
 def load_elmo(
-    options: str | Path, weights: str | Path | None = None, state: str = "zero"
+    options: str | Path,
+    weights: str | Path | None = None,
+    state: str = "zero",
+    precision: str = "float32",
 ) -> Encoder:
     """An encoder from the original format: two files, or one folder or zip archive of both.
 
     Tokens are read by the original's rules: only ``<S>`` and ``</S>`` are special, unless the
-    options add tokens. ``state`` is ``zero``, ``warm`` or ``carry`` (``elmo.start_states``).
+    options add tokens. ``state`` and ``precision`` are those of ``Encoder``.
 
     Raises ``ValueError`` that lists everything missing, extra or misshapen in the files.
     """
@@ -288,7 +310,8 @@ def load_elmo(
     files = find_model(options, weights)
     values = parse_options(files.options)
     added = added_tokens(values)
-    return Encoder(hdf5.read_model(values, files.weights), files.name, None, state, added)
+    model = hdf5.read_model(values, files.weights)
+    return Encoder(model, files.name, None, state, added, precision)
 
 
 def untrained_encoder(kind: str, seed: int = 0) -> Encoder:

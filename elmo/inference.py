@@ -9,7 +9,10 @@ last bit whatever the other rows are, so a sentence's vectors do not depend on i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Barrier
 
 import torch
 from torch import Tensor
@@ -20,17 +23,18 @@ from elmo.language_model import LanguageModel
 from elmo.text import N_CHARACTERS
 
 MAX_ROWS = 512  # rows of one product
+SLACK = 128  # rows behind the last token that a rounded-up product may read
 WORDS_PER_PASS = 256  # their filter maxima stay in the processor's cache
 
 
 def padded_rows(n: int) -> int:
-    """The size that n rows are rounded up to, one of 17.
+    """The size that n rows are rounded up to, one of 18.
 
     Never 1: a single row takes another kernel, which adds up in another order.
     """
-    if n <= 8:
-        return 2 if n <= 2 else 4 if n <= 4 else 8
-    step = 8 if n <= 64 else 64
+    if n <= 2:
+        return 2
+    step = 4 if n <= 16 else 8 if n <= 64 else 64
     return -(-n // step) * step
 
 
@@ -196,7 +200,7 @@ class FastLSTM:
                 rows = padded_rows(size)
                 gates = self.from_hidden(previous[:rows], gates_x[offset : offset + rows])[:size]
                 gates[:, : 3 * c].sigmoid_()
-                i, f, o, j = gates.split(c, dim=1)
+                i, f, o, j = gates.chunk(4, dim=1)
                 now = cell[:size].mul_(f).addcmul_(i, j.tanh_())
                 if self.config.cell_clip is not None:
                     now.clamp_(-self.config.cell_clip, self.config.cell_clip)
@@ -227,6 +231,36 @@ def _groups(sizes: list[int]) -> list[list[int]]:
     return groups
 
 
+@cache
+def _workers(n_threads: int) -> ThreadPoolExecutor:
+    """Two threads, each with half of torch's."""
+    pool = ThreadPoolExecutor(2, "direction", torch.set_num_threads, (n_threads // 2,))
+    started = Barrier(3)
+    for _ in range(2):
+        pool.submit(started.wait)
+    started.wait()
+    torch.set_num_threads(n_threads)  # what the workers set is also the default of new threads
+    return pool
+
+
+def _both(work: Callable[[int], State]) -> tuple[State, State]:
+    """``work(0)`` and ``work(1)``, side by side where torch has two threads or more.
+
+    The two directions need nothing from each other, so this costs one meeting a call instead of
+    one a product.
+    """
+    n_threads = torch.get_num_threads()
+    if n_threads == 1:
+        return work(0), work(1)
+
+    def without_gradients(direction: int) -> State:
+        with torch.inference_mode():
+            return work(direction)
+
+    forward, backward = (_workers(n_threads).submit(without_gradients, d) for d in range(2))
+    return forward.result(), backward.result()
+
+
 class FastBiLM:
     """``BiLM.run`` without gradients."""
 
@@ -243,30 +277,28 @@ class FastBiLM:
         """See ``BiLM.run``."""
         n_layers, d_half = self.config.n_layers, x.shape[2]
         result = x.new_zeros(1 + n_layers, *x.shape[:2], 2 * d_half)
-        ends = []
-        for direction, layers in enumerate(self.directions):
-            packing = Packing(lengths, backward=bool(direction))
+
+        def work(direction: int) -> State:
             half = slice(direction * d_half, (direction + 1) * d_half)
-            n_tokens = len(packing.row)
-            packed = x.new_zeros(n_tokens + MAX_ROWS, d_half)
-            packed[:n_tokens] = packing.pack(x)
-            result[0, packing.row, packing.position, half] = packed[:n_tokens]
-            ends.append(
-                self._run_direction(
-                    packing, layers, packed, start[direction], result[1:, ..., half]
-                )
+            packing = Packing(lengths, backward=bool(direction))
+            return self._run_direction(
+                packing, self.directions[direction], x, start[direction], result[..., half]
             )
-        return result, tuple(ends)
+
+        return result, _both(work)
 
     def _run_direction(
         self,
         packing: Packing,
         layers: list[FastLSTM],
-        packed: Tensor,
+        x: Tensor,
         state: State | None,
         result: Tensor,
     ) -> State:
         n_tokens, n_sentences = len(packing.row), len(packing.rows)
+        packed = x.new_zeros(n_tokens + SLACK, x.shape[2])
+        packed[:n_tokens] = packing.pack(x)
+        result[0, packing.row, packing.position] = packed[:n_tokens]
         original = torch.argsort(packing.rows)
         tokens = torch.arange(n_tokens, device=packed.device)
         last = torch.zeros_like(packing.rows).scatter_reduce(0, packing.row, tokens, "amax")
@@ -281,7 +313,7 @@ class FastBiLM:
             hidden_states.append(outputs[last])
             cell_states.append(cell[original])
             packed = outputs.add_(packed) if k and self.config.skip_connections else outputs
-            result[k, packing.row, packing.position] = packed[:n_tokens]
+            result[k + 1, packing.row, packing.position] = packed[:n_tokens]
         return State(tuple(hidden_states), tuple(cell_states))
 
 
