@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
+from elmo.both_ways import Edit  # noqa: E402
 from elmo.checkpoint import save_model  # noqa: E402
 from elmo.cloze import fill_gap  # noqa: E402
 from elmo.config import KINDS, shipped_config  # noqa: E402
@@ -41,7 +42,6 @@ from elmo.influence import (  # noqa: E402
 )
 from elmo.interaction import interaction  # noqa: E402
 from elmo.language_model import build  # noqa: E402
-from elmo.results import Edit  # noqa: E402
 from elmo.text import BOS, EOS, MASK, UNK  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
