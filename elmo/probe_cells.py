@@ -253,18 +253,24 @@ def run_cell(
                 "scalar_weights": weights,
                 "gamma": float(probe.matrix.norm()) / size,
                 "center_of_gravity": center_of_gravity(weights),
+                "layer_size": features.scaling.size.tolist(),
             }
             record(f"mix_equal_{strength:g}" if equal else f"mix_{strength:g}", probe, facts)
     return cell
 
 
 def run_baselines(
-    task: str, train: LabeledText, test: LabeledText, seed: int, n_train: int
+    task: str,
+    train: LabeledText,
+    test: LabeledText,
+    seed: int,
+    n_train: int,
+    vocabulary: frozenset[str] | None = None,
 ) -> Cell:
     """Without any vectors: the most frequent label, and the most frequent label of
     each lemma or, where lemmas are not given, of each word."""
     examples = draw(train.examples[task], n_train, seed)
-    grader = Grader(task, test, examples)
+    grader = Grader(task, test, examples, vocabulary)
     cell = Cell(len(examples), len(grader.examples), len({e.label for e in examples}))
     majority = _most_frequent([e.label for e in examples])
     by_word: dict[str, list[str]] = {}

@@ -6,25 +6,39 @@ so that one stored table serves every mix.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from elmo.checkpoint import file_digest
-from elmo.encoders import Encoder
+from elmo.encoders import Encoder, load_encoder, untrained_encoder
 from elmo.probe_tasks import LabeledText
 
 SENTENCES_PER_CHUNK = 256
+UNTRAINED = "untrained"
 
 
-def encoder_key(encoder: Encoder) -> str:
-    """A file name that changes with the weights."""
-    if encoder.checkpoint is None:
-        return encoder.name.replace(" ", "-").replace("(", "").replace(")", "")
-    return f"{encoder.kind}-{file_digest(encoder.checkpoint.folder)}"
+@dataclass(frozen=True)
+class EncoderSource:
+    """An encoder that need not be loaded to be named: a model folder, or ``None`` for the biLM
+    with random weights."""
+
+    name: str
+    folder: Path | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """A folder name that changes with the weights."""
+        if self.folder is None:
+            return f"{self.name}-bilm-0"
+        return f"{self.name}-{file_digest(self.folder)}"
+
+    def load(self) -> Encoder:
+        return untrained_encoder("bilm") if self.folder is None else load_encoder(self.folder)
 
 
 def default_cache() -> Path:
@@ -55,22 +69,20 @@ def encode_spans(
     return table
 
 
-def cached_spans(encoder: Encoder, text: LabeledText, name: str, cache: Path) -> np.ndarray:
+def cached_spans(source: EncoderSource, text: LabeledText, name: str, cache: Path) -> np.ndarray:
     """``encode_spans`` from ``cache`` where it is there, memory-mapped; else computed and kept.
 
-    name: tells data sets, splits and selections apart. A table whose size does not fit ``text``
+    name: tells data sets, splits and selections apart. A table whose shape does not fit ``text``
     is computed anew.
     """
-    folder = cache / "encodings" / encoder_key(encoder)
+    folder = cache / "encodings" / source.key
     path = folder / f"{name}.npy"
-    shape = (len(text.spans), encoder.n_layers, encoder.d_model)
     if path.is_file():
         table = np.load(path, mmap_mode="r")
-        if table.shape == shape:
+        if len(table) == len(text.spans):
             return table
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f"{name}.{os.getpid()}.tmp.npy"
-    np.save(temporary, encode_spans(encoder, text))
+    np.save(temporary, encode_spans(source.load(), text))
     os.replace(temporary, path)  # another worker never sees half a file
-    (folder / "encoder.json").write_text(json.dumps({"name": encoder.name, "kind": encoder.kind}))
     return np.load(path, mmap_mode="r")

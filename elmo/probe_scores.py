@@ -101,4 +101,5 @@ def interval(scores: np.ndarray) -> Interval:
     A difference of scores drawn with the same ``Resamples`` is a paired bootstrap.
     """
     low, high = np.percentile(scores[1:], [2.5, 97.5])
-    return Interval(float(scores[0]), float(low), float(high))
+    # without the last digits, in which sums of equal numbers differ from 0
+    return Interval(*(round(float(x), 9) for x in (scores[0], low, high)))

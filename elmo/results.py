@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -218,3 +219,124 @@ class LayerGeometry:
     @property
     def adjusted_explained(self) -> np.ndarray:
         return self.explained - self.explained_baseline
+
+
+# Probes ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ProbeScore:
+    """A score in points (percent), mean over seeds, with its 95 % bootstrap interval over test
+    sentences and seeds.
+
+    task, encoder, representation: see ``elmo.probe_cells``; encoder ``"none"`` for baselines that
+    use no vectors. metric: ``"score"`` (accuracy, or F1 of entities), ``"accuracy"``,
+    ``"control"``, ``"selectivity"``, ``"unseen"``, ``"outside_vocabulary"``, ``"nearest_usage"``.
+    n_test: test examples that the metric counts; n_train: training examples a seed.
+    """
+
+    task: str
+    encoder: str
+    representation: str
+    metric: str
+    mean: float
+    low: float
+    high: float
+    n_test: int
+    n_train: int
+    n_seeds: int
+
+
+@dataclass(frozen=True)
+class ProbeMix:
+    """What a learned mix listens to: means over seeds, with the smallest and largest seed.
+
+    scalar_weights: (L,) normalized weights s_k, and their extremes; gamma; center_of_gravity.
+    on_raw_layers: (L,) the same mix written as weights for layers as they are, where it was
+        learned on layers scaled to equal size (else equal to ``scalar_weights``).
+    """
+
+    task: str
+    encoder: str
+    representation: str
+    scalar_weights: tuple[float, ...]
+    scalar_weights_low: tuple[float, ...]
+    scalar_weights_high: tuple[float, ...]
+    on_raw_layers: tuple[float, ...]
+    gamma: float
+    center_of_gravity: float
+    center_of_gravity_low: float
+    center_of_gravity_high: float
+    n_seeds: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One number with a 95 % interval from a paired bootstrap: what a verdict is given on.
+
+    key: its name; unit: of mean, low and high, such as "points"; n: what was resampled, in words.
+    """
+
+    key: str
+    mean: float
+    low: float
+    high: float
+    unit: str
+    n: str
+
+
+@dataclass(frozen=True)
+class ProbeTable:
+    """Everything the probe command measured. about: command, date, settings, tasks, encoders."""
+
+    about: dict[str, Any]
+    scores: tuple[ProbeScore, ...]
+    mixes: tuple[ProbeMix, ...]
+    differences: tuple[Difference, ...]
+
+    def score(
+        self, task: str, encoder: str, representation: str, metric: str = "score"
+    ) -> ProbeScore | None:
+        """The score of that name, or ``None`` where it was not measured."""
+        wanted = (task, encoder, representation, metric)
+        return next((s for s in self.scores if _name(s) == wanted), None)
+
+    def mix(self, task: str, encoder: str, representation: str) -> ProbeMix | None:
+        wanted = (task, encoder, representation)
+        found = (m for m in self.mixes if (m.task, m.encoder, m.representation) == wanted)
+        return next(found, None)
+
+
+def _name(score: ProbeScore) -> tuple[str, str, str, str]:
+    return score.task, score.encoder, score.representation, score.metric
+
+
+@dataclass(frozen=True)
+class ProbeStep:
+    """A probe in training, after ``step`` steps: s_k (L,) normalized, gamma, cross-entropy on
+    training tokens, and accuracies from 0 to 1."""
+
+    step: int
+    scalar_weights: tuple[float, ...]
+    gamma: float
+    loss: float
+    train_accuracy: float
+    held_out_accuracy: float
+
+
+@dataclass(frozen=True)
+class ProbeRun:
+    """A probe trained live: its reports, and what to compare the last one with.
+
+    majority_accuracy: of the most frequent training label, on the held-out tokens.
+    cancelled: whether it was stopped before its last step.
+    """
+
+    steps: tuple[ProbeStep, ...]
+    labels: tuple[str, ...]
+    n_train: int
+    n_held_out: int
+    majority_accuracy: float
+    center_of_gravity: float
+    seed: int
+    cancelled: bool

@@ -19,6 +19,7 @@ from elmo.probe_cells import STRENGTHS, Cell, Grader, Split, draw
 from elmo.probe_tasks import Example
 
 TIE = 1e-6  # cosines closer than this are equal: layer 0 gives one vector to every usage
+START_GAMMA = float(np.log(10.0))
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,11 @@ def pair_usages(
         if not (leave_out and size[index[i]] < 2)
         for candidate in of_lemma.get(lemma, [])
     ]
-    usage, candidate, gold = (np.array(column) for column in zip(*pairs, strict=True))
-    products, candidate_norms = [], []
+    table = np.array(pairs, dtype=np.int64).reshape(-1, 3)
+    usage, candidate, gold = table[:, 0], table[:, 1], table[:, 2].astype(bool)
+    n_layers = train.vectors.shape[1]
+    products = [np.zeros((0, n_layers, n_layers))]
+    candidate_norms = list(products)
     for start in range(0, len(usage), 2_048):
         part = slice(start, start + 2_048)
         x, average = usages.vectors[usage[part]].astype(np.float64), averages[candidate[part]]
@@ -143,9 +147,13 @@ def learn_mix(
     """Raw weights w (L,), gamma and loss of the mix under which usages find their senses best.
 
     Minimizes the mean of -log softmax over a lemma's senses of gamma * cosine, plus
-    ``strength * |w|^2``. Gamma, which a cosine does not feel, is the sharpness of that softmax.
-    factors: (L,) what each layer is multiplied by before mixing.
+    ``strength * |w|^2``. Gamma, which a cosine does not feel, is the sharpness of that softmax; a
+    weak pull towards 10 keeps it finite where all senses are told apart.
+    factors: (L,) what each layer is multiplied by before mixing. Raises ``ValueError`` without
+    pairs, that is where no sense has two usages.
     """
+    if not len(pairs.usage):
+        raise ValueError("a mix for word senses needs senses with two training usages or more")
     usage = torch.from_numpy(np.unique(pairs.usage, return_inverse=True)[1])
     n = int(usage.max()) + 1
     gold = torch.from_numpy(pairs.is_gold)
@@ -156,17 +164,18 @@ def learn_mix(
     base = torch.from_numpy(np.asarray(factors, dtype=np.float64))
     zeros = torch.zeros(n, dtype=torch.float64)
     w = torch.zeros(len(base), dtype=torch.float64, requires_grad=True)
-    log_gamma = torch.tensor(np.log(10.0), requires_grad=True)
+    log_gamma = torch.tensor(START_GAMMA, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([w, log_gamma], max_iter=60, line_search_fn="strong_wolfe")
 
     def objective() -> torch.Tensor:
         optimizer.zero_grad()
         c = base * torch.softmax(w, 0)
         dot, left, right = (x @ torch.outer(c, c).flatten() for x in tensors)
-        scores = log_gamma.exp() * dot / (left * right).clamp(min=1e-30).sqrt()
+        cosine = dot / (left * right).clamp(min=1e-30).sqrt()
+        scores = log_gamma.exp() * (cosine - 1)  # at most 0, so that nothing overflows
         total = zeros.index_add(0, usage, scores.exp())
         loss = (total.log() - zeros.index_add(0, usage, scores * gold)).mean()
-        loss = loss + strength * w.square().sum()
+        loss = loss + strength * w.square().sum() + 1e-3 * (log_gamma - START_GAMMA).square()
         loss.backward()
         return loss
 
@@ -215,6 +224,7 @@ def run_sense_cell(task: str, train: Split, test: Split, seed: int, n_train: int
                 "scalar_weights": weights.tolist(),
                 "gamma": gamma,
                 "center_of_gravity": center_of_gravity(weights),
+                "layer_size": (1 / equal).tolist(),
             }
             record(f"{prefix}_{strength:g}", factors * weights, facts)
     return cell

@@ -1,0 +1,181 @@
+"""A probe that learns in front of one's eyes: a linear classifier on ELMo's mix of layers.
+
+Unlike the table's probes (``elmo.linear_probe``), which are solved to the optimum, this one is
+trained as a task would train it: from equal weights and gamma 1, by Adam on small batches, so that
+s_k can be watched as they move. Nothing is shared between two calls; both may run at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from elmo.linear_probe import center_of_gravity
+from elmo.results import ProbeRun, ProbeStep
+from elmo.scalar_mix import ScalarMix
+
+HELD_OUT_SHARE = 0.2
+BATCH = 128
+POINTS = 50  # reports over a run
+LEARNING_RATE = 0.01
+MIX_LEARNING_RATE = 0.05  # L numbers against thousands in the classifier
+WEIGHT_DECAY = 1e-3
+MAX_TOKENS = 5_000
+MAX_LABELS = 100
+MIN_TOKENS = 10
+
+
+def split_groups(
+    groups: Sequence, seed: int, share: float = HELD_OUT_SHARE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to train on and rows held out, whole groups at a time.
+
+    groups: one key a row: its sentence, so that no sentence is on both sides, or its word, so that
+        what is held out are words that were never trained on. Groups are drawn at random until
+        ``share`` of the rows is held out.
+    Raises ``ValueError`` for fewer than two groups.
+    """
+    names, index = np.unique(np.array([str(g) for g in groups]), return_inverse=True)
+    if len(names) < 2:
+        raise ValueError("held-out accuracy needs at least two groups (sentences, or words)")
+    size = np.bincount(index)
+    order = np.random.default_rng([seed, 3]).permutation(len(names))
+    before = np.cumsum(size[order]) - size[order]
+    chosen = order[before < share * len(index)][: len(names) - 1]
+    held_out = np.isin(index, chosen)
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def word_groups(tokens: Sequence[str]) -> list[str]:
+    """Groups under which no word form is on both sides: the word, lower-cased."""
+    return [token.lower() for token in tokens]
+
+
+def probe_steps(
+    features: np.ndarray,
+    labels: Sequence[str],
+    groups: Sequence,
+    seed: int = 0,
+    steps: int = 400,
+    strength: float = 0.001,
+    equalize: bool = True,
+) -> Iterator[ProbeStep]:
+    """Trains, and yields the state before the first step, then some fifty times until the last.
+
+    features: (n, L, D) of n tokens; labels: n strings; groups: n keys, see ``split_groups``.
+    strength: lambda, the paper's penalty on the raw weights. equalize: scale the layers to equal
+        size first; otherwise weights also follow the layers' norms.
+    To cancel, stop iterating. Raises ``ValueError`` for data that cannot be learned from, saying
+    what is allowed.
+    """
+    features = np.asarray(features)
+    names = _check(features, labels, groups, steps)
+    train, held_out = split_groups(groups, seed)
+    index = {name: i for i, name in enumerate(names)}
+    gold = torch.tensor([index[label] for label in labels])
+    layers = torch.from_numpy(features.astype(np.float32).transpose(1, 0, 2).copy())  # (L, n, D)
+    layers -= layers[:, train].mean(dim=1, keepdim=True)
+    size = layers[:, train].square().mean(dim=(1, 2), keepdim=True).sqrt().clamp(min=1e-12)
+    layers /= size if equalize else size.square().mean().sqrt()
+
+    generator = torch.Generator().manual_seed(seed)
+    mix = ScalarMix(len(layers))
+    linear = nn.Linear(layers.shape[2], len(names))
+    with torch.no_grad():
+        linear.weight.zero_()
+        linear.bias.zero_()
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": linear.parameters(), "lr": LEARNING_RATE, "weight_decay": WEIGHT_DECAY},
+            {"params": mix.parameters(), "lr": MIX_LEARNING_RATE, "weight_decay": 0.0},
+        ]
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1 - 0.9 * k / steps)
+    train_rows, held_out_rows = torch.from_numpy(train), torch.from_numpy(held_out)
+    checked = train_rows[torch.randperm(len(train), generator=generator)[: len(held_out) + 256]]
+    report_every = max(1, steps // POINTS)
+    order = train_rows[:0]
+
+    def accuracy(rows: torch.Tensor) -> float:
+        predicted = linear(mix(layers[:, rows][:, None])[0]).argmax(dim=1)
+        return float((predicted == gold[rows]).float().mean())
+
+    for step in range(steps + 1):
+        if step % report_every == 0 or step == steps:
+            with torch.no_grad():
+                logits = linear(mix(layers[:, checked][:, None])[0])
+                yield ProbeStep(
+                    step=step,
+                    scalar_weights=tuple(mix.weights.tolist()),
+                    gamma=float(mix.gamma),
+                    loss=float(nn.functional.cross_entropy(logits, gold[checked])),
+                    train_accuracy=accuracy(checked),
+                    held_out_accuracy=accuracy(held_out_rows),
+                )
+        if step == steps:
+            return
+        if len(order) < min(BATCH, len(train)):
+            order = train_rows[torch.randperm(len(train), generator=generator)]
+        rows, order = order[:BATCH], order[BATCH:]
+        with torch.enable_grad():
+            logits = linear(mix(layers[:, rows][:, None])[0])
+            loss = nn.functional.cross_entropy(logits, gold[rows]) + mix.penalty(strength)
+            optimizer.zero_grad()
+            loss.backward()
+        optimizer.step()
+        schedule.step()
+
+
+def train_probe(
+    features: np.ndarray,
+    labels: Sequence[str],
+    groups: Sequence,
+    seed: int = 0,
+    steps: int = 400,
+    on_step: Callable[[ProbeStep], bool | None] | None = None,
+    strength: float = 0.001,
+    equalize: bool = True,
+) -> ProbeRun:
+    """``probe_steps`` to the end. ``on_step`` sees every report; if it returns True, training
+    stops and the run so far is returned as cancelled."""
+    reports, cancelled = [], False
+    for report in probe_steps(features, labels, groups, seed, steps, strength, equalize):
+        reports.append(report)
+        if on_step is not None and on_step(report):
+            cancelled = report.step < steps
+            break
+    train, held_out = split_groups(groups, seed)
+    gold = np.array([str(label) for label in labels])
+    values, counts = np.unique(gold[train], return_counts=True)
+    return ProbeRun(
+        steps=tuple(reports),
+        labels=tuple(np.unique(gold).tolist()),
+        n_train=len(train),
+        n_held_out=len(held_out),
+        majority_accuracy=float((gold[held_out] == values[counts.argmax()]).mean()),
+        center_of_gravity=center_of_gravity(reports[-1].scalar_weights),
+        seed=seed,
+        cancelled=cancelled,
+    )
+
+
+def _check(features: np.ndarray, labels: Sequence, groups: Sequence, steps: int) -> list[str]:
+    """The labels in order, if everything fits together."""
+    if features.ndim != 3:
+        raise ValueError(f"features must be (tokens, layers, width), got {features.shape}")
+    n = len(features)
+    if not n == len(labels) == len(groups):
+        raise ValueError(f"{n} tokens have {len(labels)} labels and {len(groups)} groups")
+    if not MIN_TOKENS <= n <= MAX_TOKENS:
+        raise ValueError(f"a probe takes {MIN_TOKENS} to {MAX_TOKENS:,} tokens, got {n:,}")
+    names = sorted(set(labels))
+    if not 2 <= len(names) <= MAX_LABELS:
+        raise ValueError(f"a probe tells 2 to {MAX_LABELS} labels apart, got {len(names)}")
+    if not 1 <= steps <= 2_000:
+        raise ValueError(f"steps must be 1 to 2,000, got {steps}")
+    if not np.isfinite(features).all():
+        raise ValueError("features hold values that are not finite")
+    return names
