@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from app.events import QUIET
+from app.events import DONE, QUIET
 from app.examples import Example
 from app.handlers import Handlers
 from app.parts import part
@@ -61,10 +61,10 @@ def connect(bench: Bench, handlers: Handlers, selection: gr.State, feed: gr.HTML
         [bench.text, bench.pretokenized, selection],
         [selection, feed, bench.picker],
         **QUIET,
-    )
+    ).then(None, js=DONE)
     bench.picker.input(
         handlers.choose_example,
         [bench.picker, selection],
         [bench.text, bench.pretokenized, selection, feed],
         **QUIET,
-    )
+    ).then(None, js=DONE)

@@ -12,3 +12,6 @@ QUIET: dict[str, Any] = {
     "concurrency_limit": 4,
     "api_visibility": "private",
 }
+
+# After an event, whether it succeeded or not, the page no longer says that it is reading.
+DONE = "() => bothways.emit('busy', false)"

@@ -20,5 +20,6 @@ def unpack(text: str, *shape: int) -> np.ndarray:
 
 
 def to_json(value: Any) -> str:
-    """ASCII JSON: half a surrogate pair from a visitor's text passes as an escape."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    """ASCII JSON without ``<``: half a surrogate pair passes as an escape, and so does a tag."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")

@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from app import bench, endpoints
-from app.events import QUIET
+from app.events import DONE, QUIET
 from app.handlers import Handlers
 from app.model_cards import cards_view
 from app.packing import to_json
@@ -52,7 +52,7 @@ def build(services: Services) -> gr.Blocks:
                 [selection],
                 [left.text, left.picker, selection, news],
                 **QUIET,
-            )
+            ).then(None, js=DONE)
         maps_tab.question.basis(handlers.set_basis, [selection], [selection, news], **QUIET)
         endpoints.connect(services)
     return demo.queue(default_concurrency_limit=4)
@@ -63,6 +63,7 @@ def launch_options() -> dict[str, Any]:
     return {
         "theme": theme(),
         "css_paths": [Path(STATIC / name) for name in STYLES],
+        "favicon_path": STATIC / "favicon.png",
         "footer_links": [],
         "run_history": False,  # a lecture machine is used by others
         "share": False,

@@ -124,5 +124,6 @@ def test_arrays_survive_the_way_to_the_browser():
     array = np.array([[1.5, -2e-7], [3e8, 0]], dtype=np.float32)
     np.testing.assert_array_equal(unpack(pack(array), 2, 2), array)
     assert to_json({"token": "\ud800\u65e5"}) == '{"token":"\\ud800\\u65e5"}'
+    assert to_json("<script>") == '"\\u003cscript>"'
     with pytest.raises(ValueError, match="not JSON compliant"):
         to_json(float("nan"))

@@ -1,19 +1,22 @@
-// One Plotly node that lives as long as the page: drawn again by Plotly.react, never replaced, so
-// that zoom survives. While a slider is dragged its points are moved by their SVG transform, which
+// One Plotly node that lives as long as the page: drawn again by Plotly.react, never replaced. While a slider is dragged its points are moved by their SVG transform, which
 // costs a tenth of a restyle; Plotly gets the data when the drag ends.
 
 (function (bw) {
   "use strict";
 
-  const CONFIG = {
+  /** Plotly's settings: few buttons, and a reset of our own (a row of maps is reset together). */
+  const config = (events) => ({
     displaylogo: false,
-    doubleClick: "reset",
-    modeBarButtons: [["zoom2d", "pan2d", "lasso2d", "resetScale2d"]],
+    doubleClick: false,
     responsive: false, // the row watches its size itself
-  };
+    modeBarButtons: [["zoom2d", "pan2d", "lasso2d", {
+      name: "reset", title: "Reset", icon: window.Plotly.Icons.home, click: () => events.reset(),
+    }]],
+  });
 
   bw.LivePlot = class {
-    /** events: {click(customdata), hover(customdata or null), lasso([customdata]), zoom(ranges)} */
+    /** events: {click(customdata), hover(customdata or null), lasso([customdata]), zoom(ranges),
+     *  reset()} */
     constructor(node, events) {
       this.node = node;
       this.events = events;
@@ -23,7 +26,7 @@
 
     draw(traces, layout) {
       this.moves = [];
-      window.Plotly.react(this.node, traces, layout, CONFIG);
+      window.Plotly.react(this.node, traces, layout, config(this.events));
       if (!this.ready) this.#listen();
       this.ready = true;
     }
@@ -55,15 +58,6 @@
       return [width, height];
     }
 
-    zoom(ranges) {
-      window.Plotly.relayout(this.node, { "xaxis.range": ranges.x, "yaxis.range": ranges.y });
-    }
-
-    ranges() {
-      const { xaxis, yaxis } = this.node._fullLayout;
-      return { x: [...xaxis.range], y: [...yaxis.range] };
-    }
-
     #points(trace) {
       if (!this.moves[trace]) {
         const group = this.node.calcdata[trace][0].node3;
@@ -81,10 +75,11 @@
         if (event && event.points) events.lasso(event.points.map((point) => point.customdata));
       });
       node.on("plotly_deselect", () => events.lasso([]));
+      node.on("plotly_doubleclick", () => events.reset());
       node.on("plotly_relayout", (change) => {
-        // A visitor's zoom names the ends of a range one by one; our own zoom() does not, and must
-        // not be answered, or two maps would answer each other for ever.
-        if ("xaxis.range[0]" in change) events.zoom();
+        if (!("xaxis.range[0]" in change)) return; // not a visitor's zoom
+        const { xaxis, yaxis } = node._fullLayout;
+        events.zoom({ x: [...xaxis.range], y: [...yaxis.range] });
       });
     }
   };

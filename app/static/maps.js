@@ -30,13 +30,16 @@
     grid.append(...panels.map((panel) => panel.element));
     if (encoder === "bilm") grid.append(trianglePanel());
 
+    let zoom = null; // {x, y} ranges of all panels, null for the whole frame
+    let frame = ""; // zoom lasts until the frame changes
+
     // ---- panels ----------------------------------------------------------------------------------
 
     function makePanel(layer) {
       const title = bw.element("span", { class: "title" },
         bw.element("b", {}, layer === null ? "Mix" : `Layer ${layer}`), " ",
         bw.element("small", {}, layer === 0 ? "characters" : ""));
-      const node = bw.element("div", { class: "plot" });
+      const node = bw.element("div", { class: "plot", role: "img" });
       const labels = document.createElementNS(SVG, "svg");
       labels.setAttribute("class", "labels");
       const ring = bw.element("div", { class: "ring", hidden: true });
@@ -52,7 +55,8 @@
         },
         hover: (place) => bw.emit("hover", place),
         lasso: (places) => catchTokens(places),
-        zoom: () => follow(panel),
+        zoom: (ranges) => zoomTo(ranges),
+        reset: () => zoomTo(null),
       });
       return panel;
     }
@@ -136,14 +140,13 @@
     }
 
     function makeLayout(panel) {
-      const { frame, basis } = bw.state.maps[encoder];
-      const [left, right, bottom, top] = frame;
+      const [left, right, bottom, top] = bw.state.maps[encoder].frame;
       const axis = { visible: false, zeroline: false, showgrid: false };
       return {
         width: panel.node.clientWidth, height: panel.node.clientHeight,
         margin: { l: 0, r: 0, t: 0, b: 0 },
-        xaxis: { ...axis, range: [left, right] },
-        yaxis: { ...axis, range: [bottom, top], scaleanchor: "x", scaleratio: 1 },
+        xaxis: { ...axis, range: zoom ? [...zoom.x] : [left, right] },
+        yaxis: { ...axis, range: zoom ? [...zoom.y] : [bottom, top], scaleanchor: "x", scaleratio: 1 },
         paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
         showlegend: false, hovermode: "closest", dragmode: bw.narrow() ? false : "zoom",
         font: { family: "IBM Plex Sans, sans-serif", size: 12.5, color: bw.color("ink") },
@@ -154,8 +157,6 @@
         modebar: { bgcolor: "rgba(0,0,0,0)", color: bw.color("second"),
           activecolor: bw.color("ink") },
         newselection: { line: { color: bw.color("second"), width: 1 } },
-        uirevision: `${frame} ${basis}`, // zoom lasts until the axes change
-        transition: { duration: 0 },
       };
     }
 
@@ -171,10 +172,13 @@
       blank.textContent = isBlank ? gap : "";
       caption.textContent = isBlank ? "" : captionText(maps[encoder], gap);
       caption.title = gap || "";
+      if (frame !== String(maps[encoder].frame)) zoom = null;
+      frame = String(maps[encoder].frame);
       if (isBlank || !grid.clientWidth) return;
       for (const panel of panels) {
         panel.traces = classify();
         panel.plot.draw(makeTraces(panel), makeLayout(panel));
+        panel.node.setAttribute("aria-label", describe(panel));
         drawLabels(panel);
       }
       showShares();
@@ -199,6 +203,14 @@
       const small = mix.title.querySelector("small");
       const even = s.every((x) => Math.abs(x - 1 / s.length) < 0.005);
       small.textContent = even ? `${(1 / s.length).toFixed(2).slice(1)} each` : bw.shareText(s);
+    }
+
+    /** For who cannot see the map: what it holds. The lists below say who is near whom. */
+    function describe({ layer, traces }) {
+      const name = layer === null ? "the mix" : `layer ${layer}`;
+      const copies = traces.copies.length + traces.chosen.length;
+      return `Map of ${name}, ${ABOUT[encoder].name}: ${bw.state.maps[encoder].rows.length} tokens,`
+        + ` ${copies} of them \u201c${bw.chosenWord()}\u201d`;
     }
 
     /** Sentence numbers beside the copies of the chosen word. */
@@ -245,13 +257,9 @@
     }
 
     /** Zooming one map of a row zooms all: compared panels share scales. */
-    function follow(source) {
-      const ranges = source.plot.ranges();
-      for (const panel of panels) {
-        if (!panel.plot.ready) continue;
-        if (panel !== source) panel.plot.zoom(ranges);
-        drawLabels(panel);
-      }
+    function zoomTo(ranges) {
+      zoom = ranges;
+      drawSoon();
     }
 
     /** A ring around the token under the pointer, in every map. */

@@ -204,6 +204,7 @@
     function sortBy(i) {
       sorted = i;
       draw();
+      headers[i].cell.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
 
     function draw() {
@@ -303,7 +304,7 @@
         bar.hidden = bw.state.metric === "dot" || bw.state.metric === "euclidean" ? i !== sorted : false;
       });
       place = next;
-      const [before, token, after] = context(place, 28);
+      const [before, token, after] = context(place, bw.narrow() ? 16 : 28);
       left.data = before;
       word.textContent = token;
       right.data = after;

@@ -94,8 +94,10 @@
     bw.on("run", draw);
     bw.on("chosen", () => mark(false));
     bw.on("lasso", () => mark(false));
+    let wait = null;
     bw.on("busy", (busy) => {
-      if (busy) status.textContent = "reading \u2026";
+      clearTimeout(wait);
+      if (busy) wait = setTimeout(() => { status.textContent = "reading \u2026"; }, 150);
       else if (bw.state.run) report();
     });
     if (bw.state.run) draw();
@@ -105,6 +107,11 @@
   bw.on("run", () => {
     const input = document.querySelector("#picker input");
     if (input) input.placeholder = "your own text";
+  });
+
+  // A short wait shows nothing; a longer one says so.
+  document.addEventListener("click", (event) => {
+    if (event.target.closest && event.target.closest("#run")) bw.emit("busy", true);
   });
 
   // Ctrl+Enter (or Command+Enter) in the text box runs.
