@@ -45,11 +45,12 @@ class Checkpoint:
     model: LanguageModel
     card: dict[str, Any]
     unigram: np.ndarray | None = None
+    vocabulary_file: str = "vocabulary.txt"
 
     @cached_property
     def vocabulary(self) -> list[str]:
         """V words, most frequent first after the three special ones."""
-        text = (self.folder / "vocabulary.txt").read_text(encoding="utf-8")
+        text = (self.folder / self.vocabulary_file).read_text(encoding="utf-8")
         return text.removesuffix("\n").split("\n")
 
     @cached_property

@@ -101,7 +101,7 @@ class Encoder:
         anything that is not a list of lists of strings, for an unknown layer, and for a sentence
         longer than ``max_tokens``.
         """
-        sentences = self._validated(sentences)
+        sentences = self.validated(sentences)
         select = self._layer_selector(layers)
         results: list[Encoding | None] = [None] * len(sentences)
         framed = [[BOS, *sentence, EOS] for sentence in sentences]
@@ -235,7 +235,8 @@ class Encoder:
         distinct = set().union(*framed)
         return {t for t in distinct if len(t) > width // 4 and is_truncated(t, width, added)}
 
-    def _validated(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+    def validated(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The sentences as lists; the errors and warnings of ``encode``."""
         if isinstance(sentences, str):
             raise ValueError(f"sentences must be a list of lists of tokens, got {sentences!r:.60}")
         checked = []
@@ -295,11 +296,16 @@ def load_elmo(
     weights: str | Path | None = None,
     state: str = "zero",
     precision: str = "float32",
+    softmax: str | Path | None = None,
+    vocabulary: str | Path | None = None,
 ) -> Encoder:
     """An encoder from the original format: two files, or one folder or zip archive of both.
 
     Tokens are read by the original's rules: only ``<S>`` and ``</S>`` are special, unless the
     options add tokens. ``state`` and ``precision`` are those of ``Encoder``.
+
+    softmax, vocabulary: the language-model head, a file with ``softmax/W`` and ``softmax/b``, and
+        its words, one a line; for ``elmo.sentence_scores`` and gap guesses, not for vectors.
 
     Raises ``ValueError`` that lists everything missing, extra or misshapen in the files.
     """
@@ -311,7 +317,13 @@ def load_elmo(
     values = parse_options(files.options)
     added = added_tokens(values)
     model = hdf5.read_model(values, files.weights)
-    return Encoder(model, files.name, None, state, added, precision)
+    checkpoint = None
+    if (softmax is None) != (vocabulary is None):
+        raise ValueError("softmax and vocabulary belong together: give both or neither")
+    if softmax is not None:
+        checkpoint = hdf5.with_head(model, softmax, vocabulary)
+        model = checkpoint.model
+    return Encoder(model, files.name, checkpoint, state, added, precision)
 
 
 def untrained_encoder(kind: str, seed: int = 0) -> Encoder:

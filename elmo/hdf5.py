@@ -6,6 +6,7 @@ What stands where in the file follows bilm-tf's ``dump_weights``; matrices there
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmo.checkpoint import Checkpoint
 from elmo.config import BiLMConfig, ModelConfig
 from elmo.language_model import LanguageModel, SoftmaxHead
 from elmo.model_files import describe
 from elmo.options import config_from_options, options_from_config
-from elmo.text import N_CHARACTERS
+from elmo.text import BOS, EOS, N_CHARACTERS, UNK
 
 MAX_ITEMS = 10_000
 MAX_EXPANSION = 100  # no compression of trained float32 weights comes near this factor
@@ -226,6 +228,29 @@ def read_softmax(path: str | Path, d_projection: int) -> SoftmaxHead:
         head = SoftmaxHead(n_vocabulary, d_projection)
     head.load_state_dict({"weight": weight, "bias": bias}, assign=True)
     return head.requires_grad_(False)
+
+
+def with_head(model: LanguageModel, softmax: str | Path, vocabulary: str | Path) -> Checkpoint:
+    """The same biLM with the language-model head of a file, and the head's words.
+
+    Raises ``ValueError`` where they do not fit each other, or lack a word that every head needs.
+    """
+    vocabulary = Path(vocabulary)
+    head = read_softmax(softmax, model.config.stack.d_projection)
+    config = dataclasses.replace(model.config, n_vocabulary=len(head.bias))
+    with torch.device("meta"):
+        whole = LanguageModel(config)
+    parameters = model.state_dict()
+    parameters |= {f"head.{name}": value for name, value in head.state_dict().items()}
+    whole.load_state_dict(parameters, assign=True)
+    whole.requires_grad_(False).eval()
+    checkpoint = Checkpoint(vocabulary.parent, config, whole, {}, None, vocabulary.name)
+    n_words = len(checkpoint.vocabulary)
+    problems = [] if n_words == len(head.bias) else [f"{n_words} words for {len(head.bias)} rows"]
+    problems += [f"no {word}" for word in (BOS, EOS, UNK) if word not in checkpoint.word_ids]
+    if problems:
+        raise ValueError(f"{vocabulary} does not fit {softmax}: {', '.join(problems)}")
+    return checkpoint
 
 
 def write_model(
