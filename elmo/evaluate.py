@@ -170,7 +170,7 @@ def _load(path: Path) -> tuple[LanguageModel, list[str], np.ndarray]:
     if path.is_dir():
         loaded = load_model(path)
         return loaded.model, loaded.vocabulary, loaded.unigram
-    state = torch.load(path, weights_only=True)
+    state = torch.load(path, map_location="cpu", weights_only=True)
     model = build(ModelConfig.from_dict(json.loads(state["model_config"])))
     model.load_state_dict(state["trainer"]["model"])
     return model.eval(), state["vocabulary"], state[UNIGRAM].numpy()

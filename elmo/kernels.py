@@ -71,6 +71,15 @@ def keep_freed_memory() -> None:
     mallopt(m_arena_max, 1)
 
 
+def return_freed_memory() -> None:
+    """Gives pages that are free by now back to the system: called now and then, it bounds what
+    batches of ever other shapes leave between them in the heap."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):
+        return
+
+
 def _use_compiled(*tensors: Tensor) -> bool:
     fits = all(t.device.type == "cpu" for t in tensors) and tensors[0].dtype == torch.bfloat16
     return fits and compiled() is not None

@@ -20,8 +20,8 @@ class Progress:
     """Where a run stands; all of it is in a checkpoint.
 
     tokens counts a token of text once, whatever the number of directions, masks or passes
-    within a step; targets counts every prediction. minutes is processor time over the number
-    of threads, so that a paused or crowded machine does not add to it.
+    within a step; targets counts every prediction. minutes is processor time, summed over
+    threads, so that a paused or crowded machine does not add to it.
     """
 
     step: int = 0
@@ -61,22 +61,29 @@ class CheckpointFolder:
 class Journal:
     """log.jsonl, one record a line."""
 
-    def __init__(self, path: Path, step: int) -> None:
-        """Drops what an interrupted run wrote after the checkpoint of ``step``."""
-        kept = []
-        if path.exists():
-            for line in path.read_text("utf-8").splitlines():
+    def __init__(self, path: Path, step: int, trunk: Path | None = None) -> None:
+        """Drops what an interrupted run wrote after the checkpoint of ``step``; a branch begins
+        with the records of its trunk."""
+        kept, past = [], trunk or path
+        if past.exists():
+            for line in past.read_text("utf-8").splitlines():
                 try:
                     if json.loads(line)["step"] <= step:
                         kept.append(line)
                 except json.JSONDecodeError:  # cut off by a kill
                     continue
         path.write_text("".join(f"{line}\n" for line in kept), "utf-8")
+        self.path = path
         self.file = path.open("a", encoding="utf-8")
 
     def write(self, **record: Any) -> None:
         self.file.write(json.dumps(record) + "\n")
         self.file.flush()
+
+    def held_out(self) -> list[dict[str, Any]]:
+        """The records of held-out scores, oldest first: the run's learning curve."""
+        records = [json.loads(line) for line in self.path.read_text("utf-8").splitlines()]
+        return [r for r in records if any(key.startswith("valid_") for key in r)]
 
 
 class Window:
@@ -101,11 +108,11 @@ class Window:
 
     def summary(self) -> dict[str, Any]:
         """loss: mean over targets of each direction; speeds in tokens a second of processor
-        time (over the number of threads) and of the clock on the wall."""
+        time (summed over threads) and of the clock on the wall."""
         loss = self.loss / (self.targets / len(self.loss))
         return {
             "loss": [round(float(x), 4) for x in loss],
             "norm": round(self.norm / self.n_steps, 3),
-            "tokens_per_s": round(self.tokens / max(1e-9, self.seconds)),
+            "tokens_per_core_s": round(self.tokens / max(1e-9, self.seconds)),
             "wall_tokens_per_s": round(self.wall_speed()),
         }

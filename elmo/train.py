@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     if args.resume is None and checkpoints.paths():
         raise ValueError(f"{args.out} holds a run already: --resume it or choose another folder")
     newest = checkpoints.paths()[-1:] if not args.resume else [Path(args.resume)]
-    state = torch.load(newest[0], weights_only=True) if newest else None
+    state = torch.load(newest[0], map_location="cpu", weights_only=True) if newest else None
     stop = StopSignal()
 
     if processes.rank > 0:
@@ -180,11 +180,11 @@ class Run:
         if self.writes:
             self.valid = load(_first(args.valid, args.valid_sentences))
             self.checkpoints = CheckpointFolder(args.out)
-            self.journal = Journal(args.out / "log.jsonl", progress.step)
+            trunk = Path(args.resume).parent / "log.jsonl" if args.resume else None
+            self.journal = Journal(args.out / "log.jsonl", progress.step, trunk)
 
     def train(self, stop: StopSignal) -> None:
         progress, config, args = self.progress, self.trainer.config, self.args
-        threads = torch.get_num_threads()
         tested_at, saved_at = progress.minutes, time.monotonic()
         clock, window = time.process_time(), Window()
         plan = plan_batches(self.corpus, config.tokens_per_batch, config.seed, progress.epoch)
@@ -207,11 +207,12 @@ class Run:
             progress.tokens += n_tokens
             progress.targets += result.n_targets
             now = time.process_time()
-            seconds, clock = (now - clock) / threads, now
+            seconds, clock = now - clock, now
             progress.minutes += seconds / 60
             window.add(n_tokens, result, norm, seconds)
             if progress.step % STEPS_PER_LINE == 0:
                 self.report(window, factor)
+                kernels.return_freed_memory()
                 window = Window()
             if progress.minutes - tested_at >= args.valid_minutes:
                 self.test()
@@ -272,7 +273,7 @@ class Run:
         )
 
     def export(self) -> None:
-        """The shipped form, in the folder ``model`` of the run."""
+        """The shipped form, in the folder ``model`` of the run, and its learning curve."""
         if not self.writes:
             return
         model, progress = self.trainer.model, self.progress
@@ -291,7 +292,10 @@ class Run:
         if self.args.sources:
             card["corpus"] = json.loads(self.args.sources.read_text("utf-8"))
         log_p = unigram(self.corpus, self.vocabulary)
-        save_model(self.args.out / "model", model, self.vocabulary, card, log_p)
+        folder = self.args.out / "model"
+        save_model(folder, model, self.vocabulary, card, log_p)
+        curve = "".join(json.dumps(record) + "\n" for record in self.journal.held_out())
+        (folder / "curve.jsonl").write_text(curve, "utf-8")
 
 
 def _first(file: Path, n_sentences: int) -> list[list[str]]:

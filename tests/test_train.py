@@ -276,6 +276,7 @@ def test_a_branch_decays_at_once_and_leaves_the_trunk_alone(workplace):
     assert state["schedule"]["decay_from"] == start
     assert state["progress"]["tokens"] >= 8000
     assert sorted((workplace / "trunk").iterdir()) == before
+    assert journal(workplace / "branch")[0] == journal(workplace / "trunk")[0]
 
 
 def test_training_lowers_perplexity_and_exports_a_loadable_model(workplace):
@@ -285,6 +286,8 @@ def test_training_lowers_perplexity_and_exports_a_loadable_model(workplace):
     assert scores[-1] < 0.8 * scores[0] and scores[-1] < 80
     loaded = load_model(workplace / "run/model")
     assert loaded.card["tokens_seen"] == lines[-1]["tokens"] >= 20000
+    curve = (workplace / "run/model/curve.jsonl").read_text().splitlines()
+    assert [json.loads(line)["valid_mean"] for line in curve] == scores
     trained = last_state(workplace / "run")["trainer"]["model"]
     for name, value in loaded.model.state_dict().items():
         torch.testing.assert_close(value, trained[name], atol=0.03, rtol=0.02)
