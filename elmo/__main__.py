@@ -13,6 +13,7 @@ import sys
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 COMMANDS = {
+    "embed": "vectors of every line of a text file: HDF5, npz or TSV",
     "train": "train a language model on plain text",
     "evaluate": "held-out perplexity and gap scores of a trained model",
     "probe": "which layers tasks want: linear probes, learned mixes, word senses",

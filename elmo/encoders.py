@@ -284,11 +284,11 @@ class Encoder:
         )
 
 
-def load_encoder(folder: str | Path) -> Encoder:
+def load_encoder(folder: str | Path, state: str = "zero", precision: str = "float32") -> Encoder:
     """An encoder from a model folder (see ``elmo.checkpoint``)."""
     checkpoint = load_model(folder)
     name = checkpoint.card.get("name", Path(folder).name)
-    return Encoder(checkpoint.model, name, checkpoint)
+    return Encoder(checkpoint.model, name, checkpoint, state, precision=precision)
 
 
 def load_elmo(
