@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from elmo.bank import TokenBank
 from elmo.encoders import Encoder
 from elmo.probe_tasks import plain_token
 
@@ -15,6 +15,7 @@ MAX_SENTENCE_TOKENS = 64
 MAX_TOKENS = 5_000
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 LABEL_COLUMNS = ("upos", "xpos", "deprel")
+BANK_TASKS = ("pos", "supersense")
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,32 @@ def labeled_features(
     return np.concatenate(rows), labels, words, sentences
 
 
-def rare_labels(labels: Sequence[str], at_least: int = 2) -> set[str]:
-    """Labels too rare to be both trained on and held out."""
-    names, counts = np.unique(np.array(labels), return_counts=True)
-    return set(names[counts < at_least].tolist())
+def bank_features(
+    bank: TokenBank, what: str = "pos", n_tokens: int = 3_000, seed: int = 0
+) -> tuple[np.ndarray, list[str], list[str], list[int]]:
+    """The same of tokens of a bank whose source says something about them.
+
+    what: ``pos``, or ``supersense`` (nouns and verbs alone: adjectives and adverbs have hardly
+    more than one each). Of more than ``n_tokens`` so many are drawn at random. Raises
+    ``ValueError`` for another ``what``, and where the bank knows nothing of the kind.
+    """
+    if what not in BANK_TASKS:
+        raise ValueError(f"what must be one of {', '.join(BANK_TASKS)}, got {what!r}")
+    known = []
+    for row in np.flatnonzero(bank.tag >= 0).tolist():
+        tag = bank.tags[bank.tag[row]]
+        label = getattr(tag, what)
+        if label and (what == "pos" or tag.pos in ("NOUN", "VERB")):
+            known.append((row, label))
+    if not known:
+        raise ValueError(f"no token of this bank has a known {what}")
+    if len(known) > n_tokens:
+        chosen = np.random.default_rng([seed, 4]).choice(len(known), n_tokens, replace=False)
+        known = [known[i] for i in np.sort(chosen)]
+    rows = np.array([row for row, _ in known])
+    return (
+        np.asarray(bank.vectors[rows], dtype=np.float32),
+        [label for _, label in known],
+        [bank.token(row) for row in rows],
+        bank.sentence[rows].tolist(),
+    )

@@ -137,19 +137,24 @@ def run_jobs(jobs: Sequence[Callable[[], str]], n_workers: int) -> None:
     """
     started = time.monotonic()
     if n_workers <= 1:
-        finished = ((i, job()) for i, job in enumerate(jobs, 1))
-        for i, line in finished:
-            _report(i, len(jobs), started, line)
+        for i, job in enumerate(jobs, 1):
+            _report(i, len(jobs), started, _timed(job))
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(n_workers, mp_context=context, initializer=_one_thread) as pool:
-        futures = [pool.submit(job) for job in jobs]
+        futures = [pool.submit(_timed, job) for job in jobs]
         try:
             for i, future in enumerate(as_completed(futures), 1):
                 _report(i, len(jobs), started, future.result())
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _timed(job: Callable[[], str]) -> str:
+    """The job's line with the processor time it took, which other work does not lengthen."""
+    before = time.process_time()
+    return f"{job()}, {time.process_time() - before:.0f} s of processor"
 
 
 def _one_thread() -> None:
@@ -174,6 +179,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--n-train", type=int, default=Settings.n_train, help="training examples of a probe")
     add("--limit", type=int, help="lines of each file, for a quick look")
     add("--workers", type=int, default=2)
+    add("--write", action="store_true", help="put scores by layer on the models' card.json")
     add("--no-untrained", action="store_true", help="leave the untrained biLM out")
     add("--no-geometry", action="store_true", help="leave self-similarity and reach out")
 
@@ -184,7 +190,7 @@ def run(options: argparse.Namespace) -> int:
     from elmo.claim_list import CLAIMS
     from elmo.claims import contrasts
     from elmo.geometry import geometry_job, write_geometry
-    from elmo.probe_report import build_table, load_cell, write_table
+    from elmo.probe_report import build_table, card_scores, load_cell, write_table
 
     torch.set_num_threads(1)
     folders = options.models
@@ -227,8 +233,13 @@ def run(options: argparse.Namespace) -> int:
         "encoders": keys,
         "max_tokens": "sentences longer than 64 tokens are left out for all encoders",
     }
-    write_table(options.out / "table.json", build_table(cells, contrasts(CLAIMS), about))
+    table = build_table(cells, contrasts(CLAIMS), about)
+    write_table(options.out / "table.json", table)
     log.info("wrote %s", options.out / "table.json")
+    for folder in folders if options.write else ():
+        card = folder / "card.json"
+        values = json.loads(card.read_text("utf-8")) | {"probes": card_scores(table, folder.name)}
+        card.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", "utf-8")
     if not options.no_geometry:
         run_jobs([partial(geometry_job, plan, source) for source in sources], options.workers)
         write_geometry(options.out / "geometry.json", plan, sources, about["command"])

@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from elmo.claim_list import MIX
 from elmo.claims import Contrast, Gravity
 from elmo.probe_cells import Cell
 from elmo.probe_scores import N_RESAMPLES, Resamples, interval, resample
 from elmo.results import Difference, ProbeMix, ProbeScore, ProbeTable
+
+CARD_TASKS = ("upos", "word_sense", "supersense_semcor")
 
 Key = tuple[str, str, str, str]  # task, encoder, representation, metric
 
@@ -156,6 +159,19 @@ def _gravity(source: Gravity, cells: Mapping) -> Difference | None:
     found = interval(np.array(draws))
     n = f"{len(source.lower)} and {len(source.higher)} tasks, {n_seeds} seeds"
     return Difference(source.key, found.mean, found.low, found.high, "layers", n)
+
+
+def card_scores(table: ProbeTable, encoder: str) -> dict[str, Any]:
+    """What a model card says: by task the scores of layers 0, 1, ... and of the learned mix."""
+    scores: dict[str, Any] = {}
+    for task in CARD_TASKS:
+        layers = []
+        while found := table.score(task, encoder, f"layer_{len(layers)}"):
+            layers.append(round(found.mean, 2))
+        mix = table.score(task, encoder, MIX)
+        if layers and mix is not None:
+            scores[task] = {"layers": layers, "mix": round(mix.mean, 2), "n_test": mix.n_test}
+    return scores
 
 
 def write_table(path: Path, table: ProbeTable) -> None:
