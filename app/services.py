@@ -13,11 +13,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from app.examples import BankSentence, Example, bank_sentences, load_examples
 from app.settings import Settings
 from elmo.bank import TokenBank, build_bank
 from elmo.encoders import Encoder, load_encoder, untrained_encoder
-from elmo.projection import Basis, fit_basis
+from elmo.mixing import layer_pairs
+from elmo.projection import Basis, fit_basis, mix_spread, word_rows
 from elmo.results import Encoding
 from elmo.text import sentences as split_sentences
 
@@ -32,12 +35,14 @@ class Model:
     """One encoder with what was computed from the examples once.
 
     trained: false where no weights were found and random ones stand in.
+    spread: of the examples, by pairs of layers (see ``mix_spread``).
     """
 
     encoder: Encoder
     trained: bool
     bank: TokenBank
     basis: Basis
+    spread: np.ndarray
 
     @property
     def kind(self) -> str:
@@ -134,6 +139,13 @@ class Services:
         return [self._bank_index[s] for s in sentences if s in self._bank_index]
 
 
+def make_model(encoder: Encoder, trained: bool, bank: TokenBank) -> Model:
+    """Fits the maps' axes on the bank's words; punctuation is far from them and would take over."""
+    spread = mix_spread(bank)
+    scale = np.sqrt([spread[i] for i, (k, m) in enumerate(layer_pairs(bank.n_layers)) if k == m])
+    return Model(encoder, trained, bank, fit_basis(bank.vectors[word_rows(bank)], scale), spread)
+
+
 def encode_what_fits(encoder: Encoder, sentences: Tokens) -> list[Encoding | None]:
     """One encoding a sentence, ``None`` where it is longer than the encoder was trained on."""
     limit = encoder.max_tokens
@@ -156,8 +168,7 @@ def load_services(settings: Settings) -> Services:
             log.warning("no weights in %s: random ones stand in", folder)
         encoder = load_encoder(folder) if trained else untrained_encoder(kind)
         bank = build_bank(sentences, encode_what_fits(encoder, sentences))
-        basis = fit_basis(bank.vectors, bank.mean)
-        models.append(Model(encoder, trained, bank, basis))
+        models.append(make_model(encoder, trained, bank))
     services = Services(settings, examples, models)
     log.info("models and examples ready in %.1f s", time.perf_counter() - start)
     return services

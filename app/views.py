@@ -98,7 +98,7 @@ def maps_view(services: Services, sentences: Tokens, selection: Selection) -> di
         model, text = services.model(kind), services.encode(kind, sentences)
         basis, used = model.basis, "all"
         if selection.basis == "word":
-            fitted = word_basis(word, text, model.bank)
+            fitted = word_basis(word, text, model.bank, model.basis.scale)
             if fitted is None:
                 view["notice"] = (
                     f"\u201c{word}\u201d occurs less than {MIN_OCCURRENCES} times in the text and"
@@ -106,7 +106,7 @@ def maps_view(services: Services, sentences: Tokens, selection: Selection) -> di
                 )
             else:
                 basis, used = fitted, "word"
-        view[kind] = map_row(text, basis, word, limit, used)
+        view[kind] = map_row(text, basis, model.spread, word, limit, used)
     return view
 
 

@@ -90,17 +90,17 @@ def nearest(scores: np.ndarray, k: int, metric: str = "cosine") -> np.ndarray:
     return ranked[~np.isnan(scores[ranked])][:k]
 
 
-def simplex_grid(steps: int) -> np.ndarray:
-    """(G, 3) weights that sum to 1, evenly spaced on the triangle of all mixes of three layers.
+def simplex_grid(steps: int, n_layers: int = 3) -> np.ndarray:
+    """(G, L) weights that sum to 1, evenly spaced over all mixes of L layers.
 
-    G = (steps + 1) (steps + 2) / 2. Ordered by the weight of layer 2, then of layer 1, rising.
+    Ordered by the weight of the last layer, then of the one before, rising. For three layers
+    G = (steps + 1) (steps + 2) / 2.
     """
-    points = [
-        (steps - one - two, one, two)
-        for two in range(steps + 1)
-        for one in range(steps + 1 - two)
-    ]
-    return np.array(points, dtype=np.float64) / steps
+    points = [()]
+    for _ in range(n_layers - 1):  # from the last layer down; the first takes what is left
+        points = [(i, *p) for p in points for i in range(steps + 1 - sum(p))]
+    points = sorted(points, key=lambda p: p[::-1])
+    return np.array([(steps - sum(p), *p) for p in points], dtype=np.float64) / steps
 
 
 def share_among_nearest(

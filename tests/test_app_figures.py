@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from app.figures import drawn_rows, frame_around, map_row, word_basis
+from app.figures import drawn_rows, frame_around, map_row, mix_factors, word_basis
 from app.packing import pack, to_json, unpack
 from app.tables import pool, same_sense_triangle, same_word_triangle
 from elmo.bank import build_bank
 from elmo.mixing import simplex_grid
-from elmo.projection import fit_basis
+from elmo.projection import fit_basis, mix_spread
 from elmo.results import Encoding
 from elmo.scalar_mix import softmax
 
@@ -34,7 +34,7 @@ def coordinates_of(row, n_layers=3):
 
 
 def test_a_row_of_maps_shares_one_frame_that_holds_every_layer(text):
-    row = map_row(text, fit_basis(text.vectors), "bank", 100, "all")
+    row = map_row(text, fit_basis(text.vectors), mix_spread(text), "bank", 100, "all")
     xy, (left, right, bottom, top) = coordinates_of(row), row["frame"]
     assert row["rows"] == list(range(10)) and row["outside"] == 0
     assert (xy[..., 0] > left).all() and (xy[..., 0] < right).all()
@@ -43,48 +43,72 @@ def test_a_row_of_maps_shares_one_frame_that_holds_every_layer(text):
 
 
 def test_identical_vectors_have_identical_coordinates(text):
-    xy = coordinates_of(map_row(text, fit_basis(text.vectors), "bank", 100, "all"))
+    xy = coordinates_of(
+        map_row(text, fit_basis(text.vectors), mix_spread(text), "bank", 100, "all")
+    )
     copies = text.rows_of("bank")
     assert len(copies) == 3
     assert np.ptp(xy[copies, 0], axis=0).max() == 0  # layer 0: one dot
-    assert np.ptp(xy[copies, 2], axis=0).max() > 5
+    assert np.ptp(xy[copies, 2], axis=0).max() > 5 / fit_basis(text.vectors).scale[2]
 
 
 def test_any_mix_with_gamma_one_stays_in_the_frame(text):
-    row = map_row(text, fit_basis(text.vectors), "bank", 100, "all")
+    row = map_row(text, fit_basis(text.vectors), mix_spread(text), "bank", 100, "all")
     left, right, bottom, top = row["frame"]
+    scale, spread = np.array(row["scale"]), np.array(row["spread"])
     for w in np.random.default_rng(0).normal(scale=4, size=(50, 3)):
-        mixed = np.tensordot(softmax(w), coordinates_of(row), axes=([0], [1]))
+        factors = mix_factors(scale, spread, softmax(w))
+        mixed = np.tensordot(factors, coordinates_of(row), axes=([0], [1]))
         assert (mixed[:, 0] > left).all() and (mixed[:, 0] < right).all()
         assert (mixed[:, 1] > bottom).all() and (mixed[:, 1] < top).all()
 
 
+def test_every_map_is_in_units_of_its_own_spread(text):
+    basis, spread = fit_basis(text.vectors), mix_spread(text)
+    for s in (softmax([1, 0, -1]), np.eye(3)[2]):
+        mixed = np.tensordot(text.vectors - text.mean, s, axes=([1], [0]))
+        own = np.sqrt(np.square(mixed).sum(axis=1).mean())
+        factors = mix_factors(basis.scale, spread, s)
+        drawn = np.tensordot(basis.project(text.vectors), factors, axes=([1], [0]))
+        np.testing.assert_allclose(drawn, mixed @ basis.axes / own, atol=1e-5)
+    np.testing.assert_allclose(mix_factors(basis.scale, spread, np.eye(3)), np.eye(3), atol=1e-5)
+
+
+def test_a_layer_a_hundred_times_as_long_changes_no_map(text):
+    longer = text.vectors * np.array([1, 100, 1], np.float32)[:, None]
+    first, second = (fit_basis(v).project(v) for v in (text.vectors, longer))
+    np.testing.assert_allclose(first, second, atol=1e-4)
+
+
 def test_axes_of_a_word_show_where_its_copies_differ(text):
-    basis = word_basis("bank", text, text)
-    row = map_row(text, basis, "bank", 100, "word")
+    scale = fit_basis(text.vectors).scale
+    basis = word_basis("bank", text, text, scale)
+    row = map_row(text, basis, mix_spread(text), "bank", 100, "word")
     xy = coordinates_of(row)
     copies = text.rows_of("bank")
-    assert abs(xy[copies[2], 2, 0] - xy[copies[0], 2, 0]) > 8  # the first axis is the odd sentence
+    assert (
+        abs(xy[copies[2], 2, 0] - xy[copies[0], 2, 0]) > 8 / scale[2]
+    )  # the first axis is the odd sentence
     assert row["basis"] == "word"
-    assert word_basis("mud", text, text) is None
+    assert word_basis("mud", text, text, scale) is None
 
 
 def test_a_cap_keeps_the_words_copies(text):
     rows = drawn_rows(text, "bank", 5)
     assert len(rows) == 5 and set(text.rows_of("bank")) <= set(rows)
-    row = map_row(text, fit_basis(text.vectors), "bank", 5, "all")
+    row = map_row(text, fit_basis(text.vectors), mix_spread(text), "bank", 5, "all")
     assert (len(row["rows"]), row["n_tokens"]) == (5, 10)
 
 
 def test_nothing_to_draw_is_an_empty_row(text):
     empty = build_bank([("x",)], [None], mean=text.mean)
-    row = map_row(empty, fit_basis(text.vectors), "x", 100, "all")
+    row = map_row(empty, fit_basis(text.vectors), mix_spread(text), "x", 100, "all")
     assert row["rows"] == [] and row["coordinates"] == ""
-    assert frame_around(np.zeros((0, 3, 2))).tolist() == [-1, 1, -1, 1]
+    assert frame_around(np.zeros((0, 3, 2)), np.eye(3)).tolist() == [-1, 1, -1, 1]
 
 
 def test_one_point_has_a_frame_around_it():
-    left, right, bottom, top = frame_around(np.full((1, 3, 2), 4.0))
+    left, right, bottom, top = frame_around(np.full((1, 3, 2), 4.0), np.eye(3))
     assert left < 4 < right and bottom < 4 < top
 
 

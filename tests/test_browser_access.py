@@ -43,9 +43,10 @@ def test_sliders_by_keyboard_move_everything(open_page):
     drawn = page.evaluate("document.querySelector('#maps-bilm .mix .plot').data[0].x[0]")
     expected = page.evaluate(
         """() => {
-          const {rows, coordinates} = bothways.state.maps.bilm;
-          const x = new Float64Array(rows.length), y = new Float64Array(rows.length);
-          bothways.mixCoordinates(coordinates, bothways.weights.bilm.s, 1, x, y);
+          const map = bothways.state.maps.bilm;
+          const x = new Float64Array(map.rows.length), y = new Float64Array(map.rows.length);
+          const factors = bothways.mixFactors(map, bothways.weights.bilm.s, 1);
+          bothways.mixCoordinates(map.coordinates, factors, x, y);
           return x[0];
         }"""
     )

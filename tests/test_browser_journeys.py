@@ -197,20 +197,23 @@ def test_numbers_in_the_browser_equal_the_servers(open_page, services):
                 """([kind, w, gamma]) => {
                   const s = bothways.softmax(w);
                   const set = bothways.candidatesOf(kind);
-                  const {rows, coordinates} = bothways.state.maps[kind];
-                  const x = new Float64Array(rows.length), y = new Float64Array(rows.length);
-                  bothways.mixCoordinates(coordinates, s, gamma, x, y);
+                  const map = bothways.state.maps[kind], n = map.rows.length;
+                  const x = new Float64Array(n), y = new Float64Array(n);
+                  const factors = bothways.mixFactors(map, s, gamma);
+                  bothways.mixCoordinates(map.coordinates, factors, x, y);
                   const scores = bothways.rank(set, s, gamma, 20).map((hit) => hit.score);
                   return {scores, x: [...x], y: [...y]};
                 }""",
                 [kind, w, gamma],
             )
             np.testing.assert_allclose(found["scores"], expected, atol=1e-4)
-            mixed = mix_layers((own.vectors - model.bank.mean).transpose(1, 0, 2), w, gamma)
-            xy = mixed @ model.basis.axes
-            size = np.abs(xy).max()
-            np.testing.assert_allclose(np.array(found["x"]) / size, xy[:, 0] / size, atol=1e-4)
-            np.testing.assert_allclose(np.array(found["y"]) / size, xy[:, 1] / size, atol=1e-4)
+            mixed, examples = (
+                mix_layers((v - model.bank.mean).transpose(1, 0, 2), w, gamma)
+                for v in (own.vectors, model.bank.vectors)
+            )
+            spread = np.sqrt(np.square(examples).sum(axis=1).mean()) / gamma
+            xy = mixed @ model.basis.axes / spread
+            np.testing.assert_allclose(np.transpose([found["x"], found["y"]]), xy, atol=1e-4)
 
 
 def test_typed_values_presets_and_reset(open_page):

@@ -108,6 +108,9 @@ def test_simplex_grid_has_the_three_corners_and_sums_to_one():
     np.testing.assert_allclose(grid.sum(axis=1), 1)
     for corner in np.eye(3):
         assert any(np.array_equal(point, corner) for point in grid)
+    assert grid[:3].tolist() == [[1, 0, 0], [0.75, 0.25, 0], [0.5, 0.5, 0]]
+    four = simplex_grid(3, 4)
+    assert len(four) == 20 and len(np.unique(four, axis=0)) == 20
 
 
 def test_share_among_nearest_peaks_where_the_layer_tells_the_rows_apart():

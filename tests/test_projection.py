@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from elmo.projection import fit_basis, neighbors_kept, variance_kept
+from elmo.bank import build_bank
+from elmo.mixing import pair_weights
+from elmo.projection import fit_basis, mix_spread, neighbors_kept, variance_kept, word_rows
+from elmo.results import Encoding
 from elmo.scalar_mix import softmax
 
 
@@ -34,9 +37,15 @@ def test_few_rows_give_the_same_axes_as_the_covariance(vectors):
 def test_the_map_of_a_mix_is_the_mix_of_the_maps(vectors):
     basis = fit_basis(vectors)
     s = softmax([0.2, -1, 2])
-    mixed_map = np.tensordot(s, basis.project(vectors), axes=([0], [1]))
+    mixed_map = np.tensordot(s * basis.scale, basis.project(vectors), axes=([0], [1]))
     mixed_vectors = np.tensordot(s, vectors - basis.mean, axes=([0], [1]))
     np.testing.assert_allclose(mixed_map, mixed_vectors @ basis.axes, atol=1e-4)
+
+
+def test_long_layers_count_no_more_than_short_ones(vectors):
+    longer = vectors * np.array([1, 1, 50], np.float32)[:, None]
+    np.testing.assert_allclose(fit_basis(longer).axes, fit_basis(vectors).axes, atol=1e-4)
+    assert fit_basis(longer).scale == pytest.approx(fit_basis(vectors).scale * [1, 1, 50])
 
 
 def test_identical_vectors_get_identical_coordinates(vectors):
@@ -57,10 +66,12 @@ def test_degenerate_input(vectors):
 def test_variance_kept(vectors):
     flat = vectors.copy()
     flat[:, :, 2:] = flat[:1, :, 2:]
-    assert variance_kept(flat, fit_basis(flat).project(flat)) == pytest.approx(1, abs=1e-4)
+    two_wide = fit_basis(flat)
+    kept = variance_kept(two_wide.standardize(flat), two_wide.project(flat))
+    assert kept == pytest.approx(1, abs=1e-4)
     basis = fit_basis(vectors)
-    kept = variance_kept(vectors, basis.project(vectors))
-    centered = (vectors - basis.mean).reshape(-1, 32)
+    kept = variance_kept(basis.standardize(vectors), basis.project(vectors))
+    centered = basis.standardize(vectors).reshape(-1, 32)
     values = np.linalg.svd(centered, compute_uv=False) ** 2
     assert kept == pytest.approx(values[:2].sum() / values.sum(), rel=1e-3)
 
@@ -74,3 +85,18 @@ def test_neighbors_kept(vectors):
     assert neighbors_kept(vectors[:1], shuffled[:1]) == 1
     copies = np.concatenate([flat, flat])  # copies count once
     assert neighbors_kept(copies, copies[:, :, :2]) == 1
+
+
+def test_words_are_what_has_a_letter_or_a_digit():
+    tokens = ("The", ".", "4", "--", "n't", "\u65e5")
+    bank = build_bank([tokens], [Encoding(tokens, np.ones((3, 6, 2), np.float32))])
+    assert word_rows(bank).tolist() == [0, 2, 4, 5]
+
+
+def test_the_spread_of_a_mix_is_its_mean_square_distance(vectors):
+    tokens = tuple(f"t{i}" for i in range(60))
+    bank = build_bank([tokens], [Encoding(tokens, vectors.transpose(1, 0, 2))])
+    s = np.array([0.2, 0.3, 0.5])
+    mixed = np.tensordot(bank.vectors - bank.mean, s, axes=([1], [0]))
+    expected = np.square(mixed).sum(axis=1).mean()
+    assert pair_weights(s) @ mix_spread(bank) == pytest.approx(expected, rel=1e-3)

@@ -9,7 +9,10 @@
     const notice = bw.element("p", { class: "notice", role: "status", hidden: true });
     const buttons = [["all", "all words"], ["word", "this word"]].map(([key, text]) =>
       bw.element("button", { type: "button", "data-key": key, "aria-pressed": String(key === "all"),
-        onclick: () => trigger("basis", { basis: key }) }, text));
+        onclick: () => {
+          bw.emit("busy", true);
+          trigger("basis", { basis: key });
+        } }, text));
     buttons[0].title = "principal components of all our examples, fitted once";
     buttons[1].title = "principal components of the occurrences of the chosen word";
     element.replaceChildren(

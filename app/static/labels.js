@@ -5,6 +5,7 @@
 
   const HEIGHT = 13;
   const CHARACTER = 7.2;
+  const SAME = 0.05; // pixels: nearer than that are only identical vectors
   // Around a dot, best place first: right above, right, left above, ... then a ring further out.
   const ANGLES = [-45, 0, -135, 180, 45, 135, -90, 90].map((degrees) => (degrees * Math.PI) / 180);
   const RINGS = [3, 9, 16];
@@ -13,11 +14,11 @@
     Math.max(0, Math.min(a.x + a.w, b.x + b.w) - Math.max(a.x, b.x)) *
     Math.max(0, Math.min(a.y + a.h, b.y + b.h) - Math.max(a.y, b.y));
 
-  /** Dots that lie on one another get one label: "\u00d76". Dots: [{x, y, r, text, strong}] in pixels. */
+  /** Identical dots get one label: "\u00d76". Dots: [{x, y, r, text, strong}] in pixels. */
   function groupDots(dots) {
     const groups = [];
     for (const dot of dots) {
-      const near = groups.find((g) => Math.abs(g.x - dot.x) < 0.75 && Math.abs(g.y - dot.y) < 0.75);
+      const near = groups.find((g) => Math.abs(g.x - dot.x) < SAME && Math.abs(g.y - dot.y) < SAME);
       if (!near) {
         groups.push({ ...dot, count: 1 });
         continue;

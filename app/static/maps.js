@@ -96,13 +96,13 @@
 
     /** Coordinates of all drawn rows in a panel: [x, y]. */
     function positions(panel) {
-      const { coordinates, rows } = bw.state.maps[encoder];
-      const x = new Float64Array(rows.length);
-      const y = new Float64Array(rows.length);
+      const map = bw.state.maps[encoder];
+      const x = new Float64Array(map.rows.length);
+      const y = new Float64Array(map.rows.length);
       const { s, gamma } = bw.weights[encoder];
-      const alone = s.map((_, k) => Number(k === panel.layer));
-      bw.mixCoordinates(coordinates, panel.layer === null ? s : alone,
-        panel.layer === null ? gamma : 1, x, y);
+      const factors = panel.layer === null
+        ? bw.mixFactors(map, s, gamma) : s.map((_, k) => Number(k === panel.layer));
+      bw.mixCoordinates(map.coordinates, factors, x, y);
       return [x, y];
     }
 
@@ -171,7 +171,6 @@
       blank.hidden = !isBlank;
       blank.textContent = isBlank ? gap : "";
       caption.textContent = isBlank ? "" : captionText(maps[encoder], gap);
-      caption.title = gap || "";
       if (frame !== String(maps[encoder].frame)) zoom = null;
       frame = String(maps[encoder].frame);
       if (isBlank || !grid.clientWidth) return;
@@ -184,9 +183,11 @@
       showShares();
     }
 
-    function captionText(map, hasGap) {
+    function captionText(map, gap) {
       const parts = [map.basis === "word"
         ? `PCA of \u201c${bw.chosenWord()}\u201d` : "PCA of all layers"];
+      caption.title = "Each map is in units of its own spread; both axes of all maps in the row are"
+        + " equal. Shares: variance of the layers kept, and of each token's five nearest.";
       if (!bw.state.bank.encoders[encoder].trained) parts.unshift("untrained: random weights");
       parts.push(`${percent(map.variance)} of variance`,
         `${percent(map.neighbors)} of true neighbors kept`);
@@ -194,7 +195,10 @@
         parts.push(`${map.rows.length} of ${map.n_tokens} tokens drawn`);
       }
       if (map.outside) parts.push(`${map.outside} outside the frame`);
-      if (hasGap) parts.push("long sentences left out");
+      if (gap) {
+        parts.push("long sentences left out");
+        caption.title = gap;
+      }
       return parts.join(" \u00b7 ");
     }
 

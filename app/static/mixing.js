@@ -29,18 +29,26 @@
     return logs.map((x) => Math.max(-LIMIT, Math.min(LIMIT, x - middle)));
   }
 
-  /** Coordinates (R, L, 2) and shares (L) -> mixed x and y (R), written into the arrays given. */
-  function mixCoordinates(coordinates, s, gamma, x, y) {
-    const L = s.length;
+  /** What the map of a mix multiplies the layers' coordinates by: every map is in units of its own
+   *  spread, so layers are put back to scale and the mix is divided by its spread. */
+  function mixFactors({ scale, spread }, s, gamma) {
+    const squared = pairWeights(s).reduce((sum, weight, p) => sum + weight * spread[p], 0);
+    const own = Math.sqrt(Math.max(squared, 1e-12));
+    return s.map((share, k) => (gamma * share * scale[k]) / own);
+  }
+
+  /** Coordinates (R, L, 2) and factors (L) -> mixed x and y (R), written into the arrays given. */
+  function mixCoordinates(coordinates, factors, x, y) {
+    const L = factors.length;
     for (let row = 0, at = 0; row < x.length; row++) {
       let sumX = 0;
       let sumY = 0;
       for (let k = 0; k < L; k++, at += 2) {
-        sumX += s[k] * coordinates[at];
-        sumY += s[k] * coordinates[at + 1];
+        sumX += factors[k] * coordinates[at];
+        sumY += factors[k] * coordinates[at + 1];
       }
-      x[row] = gamma * sumX;
-      y[row] = gamma * sumY;
+      x[row] = sumX;
+      y[row] = sumY;
     }
   }
 
@@ -81,7 +89,7 @@
   }
 
   Object.assign(bw, {
-    softmax, pairWeights, rawWeights, mixCoordinates, shareText, weights, setWeights,
+    softmax, pairWeights, rawWeights, mixFactors, mixCoordinates, shareText, weights, setWeights,
     LIMIT, MAX_GAMMA,
   });
 })(window.bothways);
