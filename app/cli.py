@@ -14,6 +14,16 @@ from app.settings import Settings
 
 N_THREADS = min(4, os.cpu_count() or 1)
 
+# Read by libraries when they are imported, so set before.
+ENVIRONMENT = {
+    "GRADIO_ANALYTICS_ENABLED": "False",
+    "HF_HUB_OFFLINE": "1",
+    # NumPy's products here are small and of several visitors at once: threads would wait for each
+    # other, and waiting threads that spin take the processor from those that work.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "passive",
+}
+
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="app.py", description="Both Ways, in the browser.")
@@ -30,8 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parse_arguments(arguments)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     logging.getLogger("app").setLevel(logging.INFO)
-    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before Gradio is imported: it asks then
-    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ.update(ENVIRONMENT)
     print("Both Ways: loading ...", flush=True)
     settings = Settings(models=options.models)
     # Encoding the examples leaves Python's lock free most of the time; Gradio's import does not.

@@ -67,12 +67,15 @@
       const panel = bw.element("div", { class: "panel all-mixes" },
         bw.element("span", { class: "title" }, bw.element("b", {}, "All mixes"), " ", kind), host);
       bw.triangle(host);
-      bw.on("query", () => {
+      const tell = () => {
+        if (!bw.state.query) return;
         const { kind: measure, values } = bw.state.query.triangle;
         kind.textContent = values ? measure : "drag the dot";
-        kind.title = values
+        panel.title = values
           ? `share of the ${measure} among the nearest, for every mix: dark is high` : "";
-      });
+      };
+      bw.on("query", tell);
+      tell();
       return panel;
     }
 
