@@ -14,6 +14,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 COMMANDS = {
     "embed": "vectors of every line of a text file: HDF5, npz or TSV",
+    "fetch": "download one of the published English models",
     "train": "train a language model on plain text",
     "evaluate": "held-out perplexity and gap scores of a trained model",
     "probe": "which layers tasks want: linear probes, learned mixes, word senses",
