@@ -61,10 +61,10 @@ def connect(bench: Bench, handlers: Handlers, selection: gr.State, feed: gr.HTML
         [bench.text, bench.pretokenized, selection],
         [selection, feed, bench.picker],
         **QUIET,
-    ).then(None, js=DONE)
+    ).failure(None, js=DONE)
     bench.picker.input(
         handlers.choose_example,
         [bench.picker, selection],
         [bench.text, bench.pretokenized, selection, feed],
         **QUIET,
-    ).then(None, js=DONE)
+    ).failure(None, js=DONE)

@@ -13,5 +13,5 @@ QUIET: dict[str, Any] = {
     "api_visibility": "private",
 }
 
-# After an event, whether it succeeded or not, the page no longer says that it is reading.
+# After a failure the page no longer says that it is reading (the feed does so after a success).
 DONE = "() => bothways.emit('busy', false)"

@@ -52,7 +52,7 @@ def build(services: Services) -> gr.Blocks:
                 [selection],
                 [left.text, left.picker, selection, news],
                 **QUIET,
-            ).then(None, js=DONE)
+            ).failure(None, js=DONE)
         maps_tab.question.basis(handlers.set_basis, [selection], [selection, news], **QUIET).then(
             None, js=DONE
         )

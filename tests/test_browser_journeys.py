@@ -208,8 +208,11 @@ def test_numbers_in_the_browser_equal_the_servers(open_page, services):
             )
             np.testing.assert_allclose(found["scores"], expected, atol=1e-4)
             mixed, examples = (
-                mix_layers((v - model.bank.mean).transpose(1, 0, 2), w, gamma)
-                for v in (own.vectors, model.bank.vectors)
+                mix_layers((vectors - mean).transpose(1, 0, 2), w, gamma)
+                for vectors, mean in [
+                    (own.vectors, model.basis.mean),
+                    (model.bank.vectors, model.bank.mean),
+                ]
             )
             spread = np.sqrt(np.square(examples).sum(axis=1).mean()) / gamma
             xy = mixed @ model.basis.axes / spread

@@ -46,7 +46,7 @@
       const panel = {
         layer, title, labels, ring, node,
         element: bw.element("div", { class: layer === null ? "panel mix" : "panel" },
-          title, node, labels, ring),
+          title, labels, node, ring),
       };
       panel.plot = new bw.LivePlot(node, {
         click: ([s, t]) => {
@@ -177,8 +177,9 @@
       if (frame !== String(maps[encoder].frame)) zoom = null;
       frame = String(maps[encoder].frame);
       if (isBlank || !grid.clientWidth) return;
+      const traces = classify();
       for (const panel of panels) {
-        panel.traces = classify();
+        panel.traces = traces;
         panel.plot.draw(makeTraces(panel), makeLayout(panel));
         panel.node.setAttribute("aria-label", describe(panel));
         drawLabels(panel);
@@ -206,10 +207,7 @@
     }
 
     function showShares() {
-      const { s } = bw.weights[encoder];
-      const small = mix.title.querySelector("small");
-      const even = s.every((x) => Math.abs(x - 1 / s.length) < 0.005);
-      small.textContent = even ? `${(1 / s.length).toFixed(2).slice(1)} each` : bw.shareText(s);
+      mix.title.querySelector("small").textContent = bw.shareText(bw.weights[encoder].s);
     }
 
     /** For who cannot see the map: what it holds. The lists below say who is near whom. */

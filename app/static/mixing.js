@@ -52,9 +52,13 @@
     }
   }
 
-  /** Shares as text: ".21 · .47 · .32". */
+  /** Shares in few words: ".21 · .47 · .32", ".25 each", "layer 2 alone". */
   function shareText(s) {
-    return s.map((x) => x.toFixed(2).replace(/^0/, "")).join(" \u00b7 ");
+    const alone = s.findIndex((x) => x >= 0.995);
+    if (alone >= 0) return `layer ${alone} alone`;
+    const short = (x) => x.toFixed(2).replace(/^0/, "");
+    if (s.every((x) => Math.abs(x - s[0]) < 0.005)) return `${short(s[0])} each`;
+    return s.map(short).join(" \u00b7 ");
   }
 
   // ---- state -----------------------------------------------------------------------------------

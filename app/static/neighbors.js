@@ -25,10 +25,7 @@
   const gammaOf = ({ encoder, layer }) => (layer === null ? bw.weights[encoder].gamma : 1);
 
   function noteOf(column) {
-    if (column.layer !== null) return column.note || "";
-    const { s } = bw.weights[column.encoder];
-    const isEven = s.every((x) => Math.abs(x - 1 / s.length) < 0.005);
-    return isEven ? `${(1 / s.length).toFixed(2).slice(1)} each` : bw.shareText(s);
+    return column.layer === null ? bw.shareText(bw.weights[column.encoder].s) : column.note || "";
   }
 
   function scoreText(score) {
