@@ -15,6 +15,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 COMMANDS = {
     "embed": "vectors of every line of a text file: HDF5, npz or TSV",
     "fetch": "download one of the published English models",
+    "export": "write a biLM of ours in the original format",
+    "cluster": "vectors of Parquet files by many workers (Ray Data, an optional extra)",
     "train": "train a language model on plain text",
     "evaluate": "held-out perplexity and gap scores of a trained model",
     "probe": "which layers tasks want: linear probes, learned mixes, word senses",
