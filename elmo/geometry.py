@@ -120,7 +120,8 @@ def reach_distances(
 ) -> np.ndarray:
     """(n, L) mean distance from which a vector is influenced, a sentence a row (see
     ``elmo.influence.reach``); every word replaced by two random frequent ones."""
-    from elmo.influence import random_replacements, reach, replacement_grid
+    from elmo.influence import random_replacements, replacement_grid
+    from elmo.reach import reach
 
     encoder = source.load()
     chosen = [s for s in sentences if len(s) in REACH_TOKENS]

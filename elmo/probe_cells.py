@@ -162,10 +162,11 @@ def _spans(examples: Sequence[Example]) -> np.ndarray:
 
 
 def choose_alphas(task: str, train: Split, dev: Split, n_train: int) -> dict[str, float]:
-    """The L2 strength of each fixed representation that scores best on dev, with seed 0's draw.
+    """The L2 strength of each representation that scores best on dev, with seed 0's draw.
 
     From strong to weak, each fit starting from the one before; of equal scores the stronger.
-    A path is left once two steps in a row have been worse than the best.
+    A path is left once two steps in a row have been worse than the best. The mixes, ``mix`` and
+    ``mix_equal``, are searched with the middle lambda.
     """
     examples = draw(train.text.examples[task], n_train, seed=0)
     features = Features(task, train, examples)
@@ -173,8 +174,11 @@ def choose_alphas(task: str, train: Split, dev: Split, n_train: int) -> dict[str
     grader = Grader(task, dev.text, examples)
     held_out = features.other(dev, grader.examples)
     chosen = {}
-    for name, c in fixed_mixes(features.n_layers, features.factors).items():
-        preconditioner = features.preconditioner(c)
+    fixed = fixed_mixes(features.n_layers, features.factors)
+    learned = {"mix": features.factors[False], "mix_equal": features.factors[True]}
+    for name, c in (fixed | learned).items():
+        is_learned = name in learned
+        preconditioner = features.preconditioner(c / features.n_layers if is_learned else c)
         probe, scores = None, []
         for alpha in ALPHAS:
             probe = fit_probe(
@@ -184,6 +188,7 @@ def choose_alphas(task: str, train: Split, dev: Split, n_train: int) -> dict[str
                 c,
                 alpha,
                 product=features.product,
+                strength=STRENGTHS[1] if is_learned else None,
                 preconditioner=preconditioner,
                 start=probe,
             )
@@ -224,25 +229,26 @@ def run_cell(
             cell.counts[f"{name}/{metric}"] = counts
         cell.facts[name] = {"alpha": probe.alpha, "objective": probe.loss, **facts}
 
-    means: dict[bool, tuple[LinearProbe, Preconditioner]] = {}
     for name, c in fixed_mixes(features.n_layers, features.factors).items():
         preconditioner = features.preconditioner(c)
-        probe = fit(labels, c, alphas[name], preconditioner=preconditioner)
-        record(name, probe, {})
-        if name.startswith("mean"):
-            means[name == "mean_equal"] = probe, preconditioner
+        record(name, fit(labels, c, alphas[name], preconditioner=preconditioner), {})
         if name != "mean_equal":
             control = fit(random, c, alphas[name], preconditioner=preconditioner)
             correct = features.predict(control, tested) == test_random
             cell.counts[f"{name}/control"] = grader.accuracy(correct.astype(float))
 
-    for equal, (probe, preconditioner) in means.items():
-        size = float(probe.matrix.norm())
+    for prefix, factors in (
+        ("mix", features.factors[False]),
+        ("mix_equal", features.factors[True]),
+    ):
+        plain = factors / features.n_layers
+        preconditioner = features.preconditioner(plain)
+        probe = reference = fit(labels, plain, alphas[prefix], preconditioner=preconditioner)
         for strength in STRENGTHS:
             probe = fit(
                 labels,
-                features.factors[equal],
-                probe.alpha,
+                factors,
+                alphas[prefix],
                 strength=strength,
                 start=probe,
                 preconditioner=preconditioner,
@@ -251,11 +257,11 @@ def run_cell(
             facts = {
                 "w": probe.w.tolist(),
                 "scalar_weights": weights,
-                "gamma": float(probe.matrix.norm()) / size,
+                "gamma": float(probe.matrix.norm() / reference.matrix.norm()),
                 "center_of_gravity": center_of_gravity(weights),
                 "layer_size": features.scaling.size.tolist(),
             }
-            record(f"mix_equal_{strength:g}" if equal else f"mix_{strength:g}", probe, facts)
+            record(f"{prefix}_{strength:g}", probe, facts)
     return cell
 
 

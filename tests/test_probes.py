@@ -216,7 +216,7 @@ def test_the_control_task_can_only_be_memorized():
     assert ratio(cell.counts["layer_1/control"]) < 75  # 18 words at random, one useful feature
 
 
-NAMES = ("layer_0", "layer_1", "layer_2", "mean", "mean_equal")
+NAMES = ("layer_0", "layer_1", "layer_2", "mean", "mean_equal", "mix", "mix_equal")
 
 
 def test_seeds_draw_other_sentences_and_whole_ones():
