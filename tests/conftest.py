@@ -29,6 +29,12 @@ CHROMIUM_FLAGS = [
 ]
 
 
+def pytest_configure(config):
+    """Gradio's own use of pandas warns on every call; that is not ours to mend."""
+    for message in ("'future.no_silent_downcasting'", "The copy keyword is deprecated"):
+        config.addinivalue_line("filterwarnings", f"ignore:{message}")
+
+
 def chromium_path() -> str | None:
     """The system's browser; ``None`` leaves the choice to Playwright."""
     names = ("chromium", "chromium-browser", "google-chrome")

@@ -1,5 +1,7 @@
 """The running server seen by a program: named endpoints, errors, static files."""
 
+import threading
+
 import httpx
 import numpy as np
 import pytest
@@ -63,6 +65,25 @@ def test_neighbors_agree_with_brute_force(client, services):
 def test_errors_say_what_is_allowed(client, arguments, message):
     with pytest.raises(AppError, match=message):
         client.predict(**arguments, api_name="/encode")
+
+
+def test_slow_jobs_do_not_keep_others_waiting(client, services, monkeypatch):
+    release, parse = threading.Event(), services.parse
+
+    def slow_parse(text, pretokenized):
+        if text.startswith("slow"):
+            assert release.wait(30)
+        return parse(text, pretokenized)
+
+    monkeypatch.setattr(services, "parse", slow_parse)
+    slow = [client.submit(text=f"slow {i}", api_name="/encode") for i in range(3)]
+    try:
+        quick = client.submit(text="quick", api_name="/encode").result(timeout=20)
+        assert quick["sentences"][0]["tokens"] == ["quick"]
+        assert not any(job.done() for job in slow)
+    finally:
+        release.set()
+    assert [job.result(timeout=20)["sentences"][0]["tokens"][1] for job in slow] == ["0", "1", "2"]
 
 
 def test_private_events_are_not_endpoints(client):

@@ -147,6 +147,35 @@ def test_a_phone_has_one_column_and_no_sideways_scroll(open_page):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_on_a_phone_maps_are_swiped_and_tapped(open_page):
+    page = open_page(width=390, height=844, has_touch=True, is_mobile=True)
+    panels = page.locator("#maps-bilm .panels")
+    panels.scroll_into_view_if_needed()
+    box = panels.bounding_box()
+    finger = page.context.new_cdp_session(page)
+    for i in range(13):
+        touch = {"x": 250 - 15 * i, "y": box["y"] + 90}
+        kind = "touchMove" if i else "touchStart"
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [touch]})
+        page.wait_for_timeout(16)
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.wait_for_function("document.querySelector('#maps-bilm .panels').scrollLeft > 100")
+    page.wait_for_timeout(600)  # until the row has snapped
+    tap = page.evaluate(
+        """() => {
+          const node = document.querySelectorAll('#maps-bilm .plot')[2];
+          const {xaxis, yaxis} = node._fullLayout, trace = node.data[0];
+          const box = node.getBoundingClientRect();
+          return {place: trace.customdata[0], x: box.x + xaxis.d2p(trace.x[0]),
+                  y: box.y + yaxis.d2p(trace.y[0])};
+        }"""
+    )
+    before = page.evaluate("bothways.state.chosen")
+    page.touchscreen.tap(tap["x"], tap["y"])
+    page.wait_for_function("!document.querySelector('.lists').classList.contains('stale')")
+    assert page.evaluate("bothways.state.chosen") != before
+
+
 HOSTILE = {
     "one": "word",
     "tags": "<S> <script>window.hacked = 1</script> <img src=x onerror=window.hacked=1> ${1} {{x}}",

@@ -128,6 +128,35 @@ def test_clicking_a_point_of_a_map_chooses_its_token(open_page):
     assert chosen.get_attribute("data-sentence") == str(target["s"])
 
 
+def test_a_lasso_marks_its_tokens_in_every_map_and_in_the_text(open_page):
+    page = open_page()
+    plot = page.locator("#maps-attention .plot").nth(1)
+    plot.hover()
+    plot.locator(".modebar-btn[data-title*=asso]").click()
+    box = plot.bounding_box()
+    x, y, width, height = box["x"] + 4, box["y"] + 24, box["width"] - 8, box["height"] - 28
+    page.mouse.move(x, y)
+    page.mouse.down()
+    corners = [(x + width, y), (x + width, y + height), (x, y + height), (x, y)]
+    for corner in corners:
+        page.mouse.move(*corner, steps=4)
+    page.mouse.up()
+    page.wait_for_function("bothways.state.lasso.length > 5")
+    caught = page.evaluate("bothways.state.lasso.length")
+    assert page.locator("#strip .token.caught").count() == caught
+    marked = "[...document.querySelectorAll('.plot')].map((plot) => plot.data[1].x.length)"
+    counts = set(page.evaluate(marked))
+    assert len(counts) == 1 and 0 < counts.pop() <= caught
+
+
+def test_pointing_at_a_dot_rings_its_token_in_every_map(open_page):
+    page = open_page()
+    page.evaluate("bothways.emit('hover', [0, 0])")
+    assert page.locator(".ring:visible").count() == 9
+    page.evaluate("bothways.emit('hover', null)")
+    assert page.locator(".ring:visible").count() == 0
+
+
 def test_the_second_of_two_equal_words_can_be_chosen(open_page):
     page = open_page()
     run_text(page, "the bank near the other bank")

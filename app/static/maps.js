@@ -48,17 +48,37 @@
         element: bw.element("div", { class: layer === null ? "panel mix" : "panel" },
           title, labels, node, ring),
       };
+      const choose = ([s, t]) => {
+        bw.choose(s, t);
+        trigger("select", { sentence: s, token: t });
+      };
+      // On a phone the map lets touches through, so that rows can be swiped; a tap takes the
+      // nearest dot.
+      panel.element.addEventListener("click", (event) => {
+        const place = bw.narrow() && nearestPlace(panel, event);
+        if (place) choose(place);
+      });
       panel.plot = new bw.LivePlot(node, {
-        click: ([s, t]) => {
-          bw.choose(s, t);
-          trigger("select", { sentence: s, token: t });
-        },
+        click: choose,
         hover: (place) => bw.emit("hover", place),
         lasso: (places) => catchTokens(places),
         zoom: (ranges) => zoomTo(ranges),
         reset: () => zoomTo(null),
       });
       return panel;
+    }
+
+    /** The token whose dot is nearest to a tap, if one is near. */
+    function nearestPlace(panel, event) {
+      const box = panel.node.getBoundingClientRect();
+      const [x, y] = positions(panel);
+      let best = { distance: 24, i: -1 };
+      for (let i = 0; i < x.length; i++) {
+        const [px, py] = panel.plot.toPixels(x[i], y[i]);
+        const distance = Math.hypot(box.x + px - event.clientX, box.y + py - event.clientY);
+        if (distance < best.distance) best = { distance, i };
+      }
+      return best.i < 0 ? null : placeAt(best.i);
     }
 
     function trianglePanel() {
