@@ -102,11 +102,11 @@ CLAIMS: tuple[Claim, ...] = (
         "Ethayarajh 2019, released statistics; the sentence itself is in no paper",
         (
             Comparison(
-                "a word's self-similarity, adjusted: layer 0 minus layer 1",
-                Measured("self_similarity.bilm.0-1"),
+                "a word's self-similarity, as it is: layer 0 minus layer 1",
+                Measured("self_similarity_raw.bilm.0-1"),
             ),
             Comparison(
-                "a word's self-similarity, adjusted: layer 1 minus layer 2",
+                "a word's self-similarity, minus that of random words: layer 1 minus layer 2",
                 Measured("self_similarity.bilm.1-2"),
             ),
             Comparison(

@@ -45,7 +45,7 @@ def geometry_job(plan: Plan, source: EncoderSource) -> str:
                 field.name: _plain(getattr(geometry, field.name))
                 for field in dataclasses.fields(geometry)
             },
-            "mean_distance": _plain(np.nanmean(distances, axis=0)) if len(distances) else None,
+            "mean_distance": _plain(distances.mean(axis=0)) if len(distances) else None,
             "differences": [dataclasses.asdict(d) for d in differences],
         }
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,8 +83,8 @@ def read_geometry(path: str | Path) -> tuple[dict[str, LayerGeometry], list[Diff
 def self_similarity_differences(
     geometry: LayerGeometry, vectors: np.ndarray, sentence: np.ndarray
 ) -> list[Difference]:
-    """Adjusted self-similarity of each layer minus that of the next; words and the random tokens
-    behind the baseline are both resampled."""
+    """Self-similarity of each layer minus that of the next, raw and adjusted; words and the random
+    tokens behind the baseline are both resampled."""
     rng = np.random.default_rng(0)
     n_words, n_layers = geometry.by_word.shape
     units = unit(vectors[one_per_sentence(sentence)[:5_000]]).astype(np.float32)
@@ -101,16 +101,20 @@ def self_similarity_differences(
         axis=1,
     )
     of_words = rng.multinomial(n_words, np.full(n_words, 1 / n_words), N_RESAMPLES) / n_words
-    adjusted = of_words @ geometry.by_word - baselines  # (R, L)
-    plain = geometry.adjusted_self_similarity[0]
+    raw = of_words @ geometry.by_word  # (R, L)
+    measures = {
+        "self_similarity": (geometry.adjusted_self_similarity[0], raw - baselines),
+        "self_similarity_raw": (geometry.self_similarity[0], raw),
+    }
     return [
         _difference(
-            f"self_similarity.{geometry.encoder}.{k}-{k + 1}",
+            f"{name}.{geometry.encoder}.{k}-{k + 1}",
             plain[k] - plain[k + 1],
-            adjusted[:, k] - adjusted[:, k + 1],
+            resampled[:, k] - resampled[:, k + 1],
             "cosine",
-            f"{n_words:,} words, {n:,} random tokens",
+            f"{n_words:,} words" + (f", {n:,} random tokens" if resampled is not raw else ""),
         )
+        for name, (plain, resampled) in measures.items()
         for k in range(n_layers - 1)
     ]
 

@@ -1,7 +1,9 @@
 """Verdicts follow the rule, and nothing else."""
 
+import numpy as np
 import pytest
 
+from elmo.claim_evidence import gap_differences, shipped_differences
 from elmo.claim_list import ALL_TASKS, CLAIMS
 from elmo.claims import (
     CONTRADICTED,
@@ -20,8 +22,10 @@ from elmo.claims import (
     judge,
     verdict,
 )
+from elmo.geometry import reach_differences, self_similarity_differences
+from elmo.probe_report import write_table
 from elmo.probe_tasks import TASKS
-from elmo.results import Difference
+from elmo.results import ClozeRow, ClozeTable, Difference, LayerGeometry, ProbeTable
 
 
 def difference(mean, low, high, key="d"):
@@ -112,3 +116,64 @@ def test_papers_numbers_are_the_published_ones():
     assert "67.4 / 69.0" in by_key["syntax_below_meaning"].paper
     assert "0.7 to 4.7 points absolute" in by_key["contextual"].paper
     assert "4-14 % absolute" in by_key["contextual"].note
+
+
+def test_gap_differences_are_joint_minus_product():
+    values = np.array([-4.0, -5.0, -3.5, -3.8])
+    gap = values[:, None] - values[None, :]
+    row = ClozeRow(
+        *("test", "anywhere", "all", "log-probability", 5000, 0),
+        *(values, values, values, gap, gap - 0.1, gap + 0.1),
+    )
+    predictors = (
+        *(("bilm", "forward"), ("bilm", "backward"), ("bilm", "product")),
+        ("attention", "joint"),
+    )
+    (found,) = gap_differences(ClozeTable(predictors, {}, (row,), 0))
+    assert found.key == "gaps.attention-bilm"
+    assert (found.mean, found.low, found.high) == pytest.approx((-0.3, -0.4, -0.2))
+    assert gap_differences(ClozeTable(predictors[:3], {}, (row,), 0)) == []
+    assert gap_differences(ClozeTable(predictors, {}, (), 0)) == []
+
+
+def test_evidence_comes_from_whatever_is_shipped(tmp_path):
+    assert shipped_differences(tmp_path) == {}
+    table = ProbeTable({}, (), (), (difference(1.0, 0.5, 1.5, key="layers.upos"),))
+    write_table(tmp_path / "probes" / "table.json", table)
+    found = shipped_differences(tmp_path)
+    assert found == {"layers.upos": table.differences[0]}
+    results = {r.claim.key: r for r in judge(CLAIMS, found)}
+    tests = {t.what: t.verdict for t in results["syntax_below_meaning"].tests}
+    assert tests["part of speech: layer 1 minus layer 2"] == SUPPORTED
+    (tmp_path / "probes" / "table.json").write_text("{}")
+    with pytest.raises(ValueError, match="not a table of probes"):
+        shipped_differences(tmp_path)
+
+
+def test_every_measured_key_is_one_that_some_measurement_ships():
+    shipped = {"gaps.attention-bilm", "gaps.attention-attention_concat"}
+    geometry = LayerGeometry(
+        encoder="bilm",
+        words=("a",) * 6,
+        by_word=np.tile([1.0, 0.8, 0.6], (6, 1)),
+        self_similarity=np.tile([1.0, 0.8, 0.6], (3, 1)),
+        baseline=np.zeros(3),
+        **dict.fromkeys(("intra_sentence", "explained", "explained_uncentered"), np.zeros((3, 3))),
+        **dict.fromkeys(("explained_baseline", "norm_mean", "norm_std"), np.zeros(3)),
+        n_sentences=6,
+        n_random=6,
+    )
+    vectors = np.random.default_rng(0).normal(size=(60, 3, 8))
+    shipped |= {d.key for d in self_similarity_differences(geometry, vectors, np.arange(60))}
+    shipped |= {d.key for d in reach_differences("bilm", np.array([[np.nan, 2.0, 3.0]] * 5))}
+    for claim in CLAIMS:
+        for test in claim.tests:
+            if isinstance(test.source, Measured):
+                assert test.source.key in shipped
+
+
+def test_differences_of_layers_by_hand():
+    distances = np.array([[np.nan, 2.0, 3.0], [np.nan, 2.0, 5.0]])
+    (found,) = reach_differences("bilm", distances)
+    assert found.key == "reach.bilm.2-1"
+    assert (found.mean, found.low, found.high) == (2.0, 1.0, 3.0)
