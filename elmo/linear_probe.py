@@ -1,17 +1,12 @@
-"""Linear probes: multinomial logistic regression on one layer, or on a learned mix of layers.
+"""Linear probes: multinomial logistic regression on a fixed mix of layers, solved to the optimum.
 
 The objective, for a probe that reads ``x = sum_k c_k h_k``:
 
-    mean cross-entropy of softmax(M x + b)  +  alpha / 2 * |M|^2  +  lambda * |w|^2
+    mean cross-entropy of softmax(M x + b)  +  alpha / 2 * |M|^2
 
-One layer and the plain mean fix c, and the objective is convex. The learned mix has
-``c_k = softmax(w)_k``, with the paper's penalty lambda on the raw weights (Peters et al. 2018,
-section 3.3). A linear probe cannot tell ELMo's gamma from the size of its own matrix, M = gamma W;
-we fix |W| to that of the probe on the plain mean with the same alpha, whose gamma is 1, and report
-|M| / |W|.
-
-Solved by L-BFGS in the coordinates in which the features are white: there the objective is nearly
-round, and some thirty steps replace several hundred.
+It is convex, so that the result depends on the data alone. Solved by L-BFGS in the coordinates in
+which the features are white: there the objective is nearly round, and some thirty steps replace
+several hundred. How a mix is learned is in ``elmo.mix_training``.
 """
 
 from __future__ import annotations
@@ -74,21 +69,6 @@ def arrange(rows: np.ndarray, spans: np.ndarray) -> Tensor:
     return torch.from_numpy(features)
 
 
-class _MixLayers(torch.autograd.Function):
-    """sum_k c_k h_k without a copy of the layers; the gradient goes to c alone."""
-
-    @staticmethod
-    def forward(ctx, c: Tensor, layers: Tensor) -> Tensor:
-        ctx.save_for_backward(layers)
-        return combine(layers, c)
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        (layers,) = ctx.saved_tensors
-        flat = gradient.contiguous().flatten()
-        return torch.stack([torch.dot(layer.flatten(), flat) for layer in layers]), None
-
-
 def combine(layers: Tensor, c: Tensor) -> Tensor:
     """sum_k c_k h_k: (L, F, n) and (L,) -> (F, n)."""
     total = layers[0] * c[0]
@@ -109,8 +89,7 @@ def with_product(x: Tensor, product: bool) -> Tensor:
 class LinearProbe:
     """A fitted probe. matrix: M (K, F); bias: (K, 1); c: (L,) what each scaled layer counts.
 
-    w: raw scalar weights (L,) where they were learned; alpha: the L2 strength; loss: the
-    objective at the end; n_evaluations: of the objective.
+    alpha: the L2 strength; loss: the objective at the end; n_evaluations: of the objective.
     """
 
     matrix: Tensor
@@ -120,7 +99,6 @@ class LinearProbe:
     alpha: float
     loss: float
     n_evaluations: int
-    w: Tensor | None = None
 
     def logits(self, layers: Tensor) -> Tensor:
         """(L, F, n) scaled layers -> (n, K)."""
@@ -155,7 +133,6 @@ def fit_probe(
     alpha: float,
     *,
     product: bool = False,
-    strength: float | None = None,
     preconditioner: Preconditioner | None = None,
     start: LinearProbe | None = None,
     max_steps: int = MAX_STEPS,
@@ -163,33 +140,21 @@ def fit_probe(
 ) -> LinearProbe:
     """The probe that minimizes the objective in this module's docstring.
 
-    layers: (L, F, n) scaled; labels: (n,) int64 below ``n_labels``.
-    c: (L,) fixed weights of the layers; where ``strength`` (lambda) is given, the factors that
-        the learned softmax weights are multiplied by.
-    start: where to begin, for a path of falling ``alpha`` or lambda.
+    layers: (L, F, n) scaled; labels: (n,) int64 below ``n_labels``; c: (L,) weights of the layers.
+    start: where to begin, for a path of falling ``alpha``.
     """
-    learned = strength is not None
-    w = torch.zeros(len(layers))
-    if learned and start is not None and start.w is not None:
-        w = start.w.clone()
-    fixed = None if learned else with_product(combine(layers, c), product)
+    x = with_product(combine(layers, c), product)
     if preconditioner is None:
-        first = combine(layers, c * torch.softmax(w, 0)) if learned else None
-        preconditioner = Preconditioner.fit(
-            fixed if first is None else with_product(first, product)
-        )
+        preconditioner = Preconditioner.fit(x)
     basis, scale = preconditioner.basis, preconditioner.scale(alpha)
-
-    u = torch.zeros(n_labels, len(basis))
-    bias = torch.zeros(n_labels, 1)
     if start is not None:
         u, bias = (start.matrix @ basis) / scale, start.bias.clone()
     else:  # the bias alone already predicts how frequent each label is
+        u = torch.zeros(n_labels, len(basis))
         counts = torch.bincount(labels, minlength=n_labels).float() + 0.5
         bias = torch.log(counts / counts.sum())[:, None]
-    parameters = [u.requires_grad_(), bias.requires_grad_()]
-    if learned:
-        parameters.append(w.requires_grad_())
+    u.requires_grad_()
+    bias.requires_grad_()
     index = labels[None, :]
     n_evaluations = 0
 
@@ -198,19 +163,14 @@ def fit_probe(
         n_evaluations += 1
         optimizer.zero_grad()
         scaled = u * scale
-        x = fixed
-        if learned:
-            x = with_product(_MixLayers.apply(c * torch.softmax(w, 0), layers), product)
         logits = torch.addmm(bias, scaled @ basis.t(), x)  # (K, n)
         loss = (torch.logsumexp(logits, 0) - logits.gather(0, index)[0]).mean()
         loss = loss + alpha / 2 * scaled.square().sum()  # the basis is orthogonal: |M| = |scaled|
-        if learned:
-            loss = loss + strength * w.square().sum()
         loss.backward()
         return loss
 
     optimizer = torch.optim.LBFGS(
-        parameters,
+        [u, bias],
         max_iter=STRIDE,
         history_size=10,
         tolerance_grad=1e-9,
@@ -225,17 +185,8 @@ def fit_probe(
             if len(losses) > 3 and losses[-2] - losses[-1] < STRIDE * tolerance:
                 break
     with torch.no_grad():
-        final_c = c * torch.softmax(w, 0) if learned else c
-        return LinearProbe(
-            matrix=(u * scale) @ basis.t(),
-            bias=bias.detach(),
-            c=final_c.detach(),
-            product=product,
-            alpha=alpha,
-            loss=losses[-1],
-            n_evaluations=n_evaluations,
-            w=w.detach() if learned else None,
-        )
+        matrix = (u * scale) @ basis.t()
+    return LinearProbe(matrix, bias.detach(), c, product, alpha, losses[-1], n_evaluations)
 
 
 def center_of_gravity(weights: Sequence[float] | np.ndarray) -> float:

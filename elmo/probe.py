@@ -38,6 +38,7 @@ class Settings:
     """What numbers depend on, besides the weights. ``limit`` cuts every file, for a quick look."""
 
     n_train: int = 12_000
+    mix_steps: int = 600
     limit: int | None = None
     protocol: int = PROTOCOL
 
@@ -109,7 +110,11 @@ def probe_job(plan: Plan, task: str, source: EncoderSource | None) -> str:
                 folder / "alphas.json", lambda: choose_alphas(task, train, split("dev"), n_train)
             )
             run = partial(
-                run_cell, task, train, test, alphas, n_train=n_train, vocabulary=vocabulary
+                run_cell,
+                *(task, train, test, alphas),
+                n_train=n_train,
+                vocabulary=vocabulary,
+                mix_steps=plan.settings.mix_steps,
             )
     for seed in missing:
         save_cell(folder / f"{seed}.npz", run(seed=seed))
@@ -177,6 +182,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--only", nargs="+", choices=tuple(TASKS), metavar="TASK", help=", ".join(TASKS))
     add("--seeds", type=int, default=5, help="how many")
     add("--n-train", type=int, default=Settings.n_train, help="training examples of a probe")
+    add("--mix-steps", type=int, default=Settings.mix_steps, help="steps to learn a mix in")
     add("--limit", type=int, help="lines of each file, for a quick look")
     add("--workers", type=int, default=2)
     add("--write", action="store_true", help="put scores by layer on the models' card.json")
@@ -203,7 +209,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("no encoder: name model folders with --models")
     tasks = tuple(options.only or TASKS)
     vocabulary = next((f / "vocabulary.txt" for f in folders), None)
-    settings = Settings(options.n_train, options.limit)
+    settings = Settings(options.n_train, options.mix_steps, options.limit)
     plan = Plan(options.tasks, options.cache, settings, tuple(range(options.seeds)), vocabulary)
     datasets = [d for d in DATASETS if any(TASKS[task][0] == d for task in tasks)]
 
@@ -253,8 +259,14 @@ def _command(options: argparse.Namespace) -> str:
         parts.append("--models " + " ".join(map(str, options.models)))
     if options.only:
         parts.append("--only " + " ".join(options.only))
-    for name in ("seeds", "n_train", "limit"):
+    usual = {
+        "seeds": 5,
+        "n_train": Settings.n_train,
+        "mix_steps": Settings.mix_steps,
+        "limit": None,
+    }
+    for name, default in usual.items():
         value = getattr(options, name)
-        if value is not None and (name, value) not in (("seeds", 5), ("n_train", Settings.n_train)):
+        if value != default:
             parts.append(f"--{name.replace('_', '-')} {value}")
     return " ".join(parts)

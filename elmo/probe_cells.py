@@ -2,9 +2,10 @@
 
 A *representation* is what a probe reads: ``layer_0`` (the static baseline), ``layer_1``, ...,
 ``mean`` and ``mean_equal``, the plain mean of the layers as they are and scaled to equal size, and
-``mix_LAMBDA`` and ``mix_equal_LAMBDA``, the learned mixes. The metric ``control`` is a second probe
-on the control task of Hewitt and Liang (2019): every word is given a random label, which only
-memory can get right; accuracy minus control is the probe's selectivity.
+``mix_LAMBDA`` and ``mix_equal_LAMBDA``, mixes whose weights were learned (``elmo.mix_training``)
+and then kept. All are scored by the same probe (``elmo.linear_probe``). The metric ``control`` is a
+second probe on the control task of Hewitt and Liang (2019): every word is given a random label,
+which only memory can get right; accuracy minus control is the probe's selectivity.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from elmo.linear_probe import (
     fit_probe,
     with_product,
 )
+from elmo.mix_training import STEPS, train_mix
 from elmo.probe_scores import entity_counts, per_sentence, ratio
 from elmo.probe_tasks import Example, LabeledText
 
-STRENGTHS = (1.0, 0.001, 0.0)  # lambda; strong first, so that each starts from the one before
+STRENGTHS = (0.0, 0.001, 1.0)  # lambda
 TRAIN_SHARE = 0.9  # of the pool, where it is smaller than what a probe is trained on
 ENTITY_TASKS = ("ner_wikigold", "ner_wnut17")
 PRODUCT_TASKS = ("coreference",)  # whether two spans are alike is not linear in either
@@ -162,11 +164,11 @@ def _spans(examples: Sequence[Example]) -> np.ndarray:
 
 
 def choose_alphas(task: str, train: Split, dev: Split, n_train: int) -> dict[str, float]:
-    """The L2 strength of each representation that scores best on dev, with seed 0's draw.
+    """The L2 strength of each fixed representation that scores best on dev, with seed 0's draw.
 
     From strong to weak, each fit starting from the one before; of equal scores the stronger.
-    A path is left once two steps in a row have been worse than the best. The mixes, ``mix`` and
-    ``mix_equal``, are searched with the middle lambda.
+    A path is left once two steps in a row have been worse than the best. Learned mixes take the
+    strength of the plain mean that they start from.
     """
     examples = draw(train.text.examples[task], n_train, seed=0)
     features = Features(task, train, examples)
@@ -174,11 +176,8 @@ def choose_alphas(task: str, train: Split, dev: Split, n_train: int) -> dict[str
     grader = Grader(task, dev.text, examples)
     held_out = features.other(dev, grader.examples)
     chosen = {}
-    fixed = fixed_mixes(features.n_layers, features.factors)
-    learned = {"mix": features.factors[False], "mix_equal": features.factors[True]}
-    for name, c in (fixed | learned).items():
-        is_learned = name in learned
-        preconditioner = features.preconditioner(c / features.n_layers if is_learned else c)
+    for name, c in fixed_mixes(features.n_layers, features.factors).items():
+        preconditioner = features.preconditioner(c)
         probe, scores = None, []
         for alpha in ALPHAS:
             probe = fit_probe(
@@ -188,7 +187,6 @@ def choose_alphas(task: str, train: Split, dev: Split, n_train: int) -> dict[str
                 c,
                 alpha,
                 product=features.product,
-                strength=STRENGTHS[1] if is_learned else None,
                 preconditioner=preconditioner,
                 start=probe,
             )
@@ -207,9 +205,10 @@ def run_cell(
     seed: int,
     n_train: int,
     vocabulary: frozenset[str] | None = None,
+    mix_steps: int = STEPS,
 ) -> Cell:
-    """Every representation of one encoder on one task. The seed draws the training sentences and
-    the control task's labels; nothing else is random."""
+    """Every representation of one encoder on one task. The seed draws the training sentences, the
+    control task's labels, and the batches and dropout with which mixes are learned."""
     examples = draw(train.text.examples[task], n_train, seed)
     features = Features(task, train, examples)
     grader = Grader(task, test.text, examples, vocabulary)
@@ -237,31 +236,29 @@ def run_cell(
             correct = features.predict(control, tested) == test_random
             cell.counts[f"{name}/control"] = grader.accuracy(correct.astype(float))
 
-    for prefix, factors in (
-        ("mix", features.factors[False]),
-        ("mix_equal", features.factors[True]),
-    ):
-        plain = factors / features.n_layers
-        preconditioner = features.preconditioner(plain)
-        probe = reference = fit(labels, plain, alphas[prefix], preconditioner=preconditioner)
+    rows = features.layers.permute(2, 0, 1).contiguous()  # (n, L, F)
+    for prefix, plain, equal in (("mix", "mean", False), ("mix_equal", "mean_equal", True)):
+        factors = features.factors[equal]
+        scaled = rows * factors[None, :, None]
         for strength in STRENGTHS:
-            probe = fit(
+            model = train_mix(
+                scaled,
                 labels,
-                factors,
-                alphas[prefix],
+                len(features.names),
+                seed=seed,
+                steps=mix_steps,
                 strength=strength,
-                start=probe,
-                preconditioner=preconditioner,
+                product=features.product,
             )
-            weights = torch.softmax(probe.w, 0).tolist()
+            weights = model.mix.weights.detach()
             facts = {
-                "w": probe.w.tolist(),
-                "scalar_weights": weights,
-                "gamma": float(probe.matrix.norm() / reference.matrix.norm()),
+                "w": model.mix.w.tolist(),
+                "scalar_weights": weights.tolist(),
+                "gamma": model.mix.gamma.item(),
                 "center_of_gravity": center_of_gravity(weights),
                 "layer_size": features.scaling.size.tolist(),
             }
-            record(f"{prefix}_{strength:g}", probe, facts)
+            record(f"{prefix}_{strength:g}", fit(labels, factors * weights, alphas[plain]), facts)
     return cell
 
 

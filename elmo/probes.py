@@ -1,8 +1,8 @@
 """A probe that learns in front of one's eyes: a linear classifier on ELMo's mix of layers.
 
-Unlike the table's probes (``elmo.linear_probe``), which are solved to the optimum, this one is
-trained as a task would train it: from equal weights and gamma 1, by Adam on small batches, so that
-s_k can be watched as they move. Nothing is shared between two calls; both may run at once.
+The mix is learned as in the table (``elmo.mix_training``), step by step, so that s_k can be watched
+as they move; accuracies here are of the classifier that learns with it, not of a probe solved
+to its optimum. Nothing is shared between two calls: both may run at once.
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ import torch
 from torch import nn
 
 from elmo.linear_probe import center_of_gravity
+from elmo.mix_training import training_steps
 from elmo.results import ProbeRun, ProbeStep
-from elmo.scalar_mix import ScalarMix
 
 HELD_OUT_SHARE = 0.2
 BATCH = 128
 POINTS = 50  # reports over a run
-LEARNING_RATE = 0.01
-MIX_LEARNING_RATE = 0.05  # L numbers against thousands in the classifier
-WEIGHT_DECAY = 1e-3
 MAX_TOKENS = 5_000
 MAX_LABELS = 100
 MIN_TOKENS = 10
@@ -81,52 +78,37 @@ def probe_steps(
     size = layers[:, train].square().mean(dim=(1, 2), keepdim=True).sqrt().clamp(min=1e-12)
     layers /= size if equalize else size.square().mean().sqrt()
 
-    generator = torch.Generator().manual_seed(seed)
-    mix = ScalarMix(len(layers))
-    linear = nn.Linear(layers.shape[2], len(names))
-    with torch.no_grad():
-        linear.weight.zero_()
-        linear.bias.zero_()
-    optimizer = torch.optim.AdamW(
-        [
-            {"params": linear.parameters(), "lr": LEARNING_RATE, "weight_decay": WEIGHT_DECAY},
-            {"params": mix.parameters(), "lr": MIX_LEARNING_RATE, "weight_decay": 0.0},
-        ]
-    )
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1 - 0.9 * k / steps)
+    layers = layers.transpose(0, 1).contiguous()  # (n, L, D)
     train_rows, held_out_rows = torch.from_numpy(train), torch.from_numpy(held_out)
-    checked = train_rows[torch.randperm(len(train), generator=generator)[: len(held_out) + 256]]
+    checked = train_rows[torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))]
+    checked = checked[: max(len(held_out), 500)]
     report_every = max(1, steps // POINTS)
-    order = train_rows[:0]
-
-    def accuracy(rows: torch.Tensor) -> float:
-        predicted = linear(mix(layers[:, rows][:, None])[0]).argmax(dim=1)
-        return float((predicted == gold[rows]).float().mean())
-
-    for step in range(steps + 1):
+    models = training_steps(
+        layers[train_rows],
+        gold[train_rows],
+        len(names),
+        seed=seed,
+        steps=steps,
+        strength=strength,
+        batch=BATCH,
+    )
+    for step, model in enumerate(models):
         if step % report_every == 0 or step == steps:
             with torch.no_grad():
-                logits = linear(mix(layers[:, checked][:, None])[0])
-                yield ProbeStep(
-                    step=step,
-                    scalar_weights=tuple(mix.weights.tolist()),
-                    gamma=float(mix.gamma),
-                    loss=float(nn.functional.cross_entropy(logits, gold[checked])),
-                    train_accuracy=accuracy(checked),
-                    held_out_accuracy=accuracy(held_out_rows),
-                )
-        if step == steps:
-            return
-        if len(order) < min(BATCH, len(train)):
-            order = train_rows[torch.randperm(len(train), generator=generator)]
-        rows, order = order[:BATCH], order[BATCH:]
-        with torch.enable_grad():
-            logits = linear(mix(layers[:, rows][:, None])[0])
-            loss = nn.functional.cross_entropy(logits, gold[rows]) + mix.penalty(strength)
-            optimizer.zero_grad()
-            loss.backward()
-        optimizer.step()
-        schedule.step()
+                on_train = model.logits(layers[checked])
+                on_held_out = model.logits(layers[held_out_rows])
+            yield ProbeStep(
+                step=step,
+                scalar_weights=tuple(model.mix.weights.tolist()),
+                gamma=model.mix.gamma.item(),
+                loss=nn.functional.cross_entropy(on_train, gold[checked]).item(),
+                train_accuracy=_accuracy(on_train, gold[checked]),
+                held_out_accuracy=_accuracy(on_held_out, gold[held_out_rows]),
+            )
+
+
+def _accuracy(logits: torch.Tensor, gold: torch.Tensor) -> float:
+    return float((logits.argmax(dim=1) == gold).float().mean())
 
 
 def train_probe(
