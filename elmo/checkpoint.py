@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from elmo.config import ModelConfig
-from elmo.language_model import LanguageModel
+from elmo.language_model import LanguageModel, empty_model
 
 HEAD = "head.weight"
 UNIGRAM = "unigram"  # beside the weights, not one of them: log-probability of each word in training
@@ -110,8 +110,7 @@ def load_model(folder: str | Path) -> Checkpoint:
     if missing:
         raise ValueError(f"{folder} is not a model folder: it lacks {', '.join(missing)}")
     config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")))
-    with torch.device("meta"):  # no time spent on weights that are replaced at once
-        model = LanguageModel(config)
+    model = empty_model(config)
     expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     tensors: dict[str, Tensor] = {}
     try:

@@ -27,6 +27,7 @@ from elmo.token_cache import TokenCache, weights_stamp
 
 MAX_CACHED_TOKENS = 50_000
 TOKENS_PER_BATCH = 4_096
+SENTENCES_PER_BATCH = 512
 TOKENS_PER_CHAR_BATCH = 1_024
 PRECISIONS = ("float32", "bfloat16")
 
@@ -142,11 +143,12 @@ class Encoder:
 
     def token_vectors(self, tokens: Sequence[str]) -> Tensor:
         """Context-free vectors (n, P) of distinct tokens, from the cache where it has them."""
+        inference = self._ready()  # another one after every change of the weights
         return self._cache.vectors(
-            tokens, weights_stamp(self.model.token_encoder), self._compute_token_vectors
+            tokens, inference, lambda new: self._compute_token_vectors(inference, new)
         )
 
-    def _compute_token_vectors(self, tokens: list[str]) -> Tensor:
+    def _compute_token_vectors(self, inference: Inference, tokens: list[str]) -> Tensor:
         """Words of like length together, in bounded batches."""
         width = self.config.char.max_characters
         ids = np.stack([char_ids(token, width, self.added_tokens) for token in tokens])
@@ -154,7 +156,6 @@ class Encoder:
         order = torch.from_numpy(np.argsort(n_used, kind="stable"))
         ids = torch.from_numpy(ids)[order]
         vectors = torch.empty(len(tokens), self.config.char.d_output, device=self._device)
-        inference = self._ready()
         with torch.inference_mode():
             for start in range(0, len(tokens), TOKENS_PER_CHAR_BATCH):
                 part = slice(start, start + TOKENS_PER_CHAR_BATCH)
@@ -223,7 +224,8 @@ class Encoder:
             return
         batch: list[int] = []
         for i in order:
-            if batch and (len(batch) + 1) * len(framed[i]) > TOKENS_PER_BATCH:
+            too_many = (len(batch) + 1) * len(framed[i]) > TOKENS_PER_BATCH
+            if batch and (too_many or len(batch) == SENTENCES_PER_BATCH):
                 yield batch
                 batch = []
             batch.append(i)

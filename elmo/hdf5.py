@@ -20,7 +20,7 @@ from torch import Tensor
 
 from elmo.checkpoint import Checkpoint
 from elmo.config import BiLMConfig, ModelConfig
-from elmo.language_model import LanguageModel, SoftmaxHead
+from elmo.language_model import LanguageModel, empty_model
 from elmo.model_files import describe
 from elmo.options import config_from_options, options_from_config
 from elmo.text import BOS, EOS, N_CHARACTERS, UNK
@@ -120,8 +120,7 @@ def read_model(options: dict[str, Any], weights: str | Path | io.BytesIO) -> Lan
     wrong = [d.name for d in datasets if not torch.isfinite(values[d.parameter]).all()]
     if wrong:
         raise ValueError(f"{source} holds values that are not finite in {', '.join(wrong)}")
-    with torch.device("meta"):  # no time spent on weights that are replaced at once
-        model = LanguageModel(config)
+    model = empty_model(config)
     model.load_state_dict(values, assign=True)
     return model.requires_grad_(False).eval()
 
@@ -209,7 +208,7 @@ def _read(dataset: h5py.Dataset, source: str) -> np.ndarray:
         raise ValueError(f"{source} is damaged or incomplete: {dataset.name}: {error}") from error
 
 
-def read_softmax(path: str | Path, d_projection: int) -> SoftmaxHead:
+def read_softmax(path: str | Path, d_projection: int) -> tuple[Tensor, Tensor]:
     """The language-model head, ``softmax/W`` (V, P) and ``softmax/b`` (V,), from its own file or
     from the weights file. Raises ``ValueError`` like ``read_model``."""
     source = str(path)
@@ -224,10 +223,7 @@ def read_softmax(path: str | Path, d_projection: int) -> SoftmaxHead:
         weight, bias = (torch.from_numpy(_read(found[name], source)) for name in shapes)
     if not (torch.isfinite(weight).all() and torch.isfinite(bias).all()):
         raise ValueError(f"{source} holds values that are not finite")
-    with torch.device("meta"):
-        head = SoftmaxHead(n_vocabulary, d_projection)
-    head.load_state_dict({"weight": weight, "bias": bias}, assign=True)
-    return head.requires_grad_(False)
+    return weight, bias
 
 
 def with_head(model: LanguageModel, softmax: str | Path, vocabulary: str | Path) -> Checkpoint:
@@ -236,17 +232,16 @@ def with_head(model: LanguageModel, softmax: str | Path, vocabulary: str | Path)
     Raises ``ValueError`` where they do not fit each other, or lack a word that every head needs.
     """
     vocabulary = Path(vocabulary)
-    head = read_softmax(softmax, model.config.stack.d_projection)
-    config = dataclasses.replace(model.config, n_vocabulary=len(head.bias))
-    with torch.device("meta"):
-        whole = LanguageModel(config)
+    weight, bias = read_softmax(softmax, model.config.stack.d_projection)
+    config = dataclasses.replace(model.config, n_vocabulary=len(bias))
+    whole = empty_model(config)
     parameters = model.state_dict()
-    parameters |= {f"head.{name}": value for name, value in head.state_dict().items()}
+    parameters |= {"head.weight": weight, "head.bias": bias}
     whole.load_state_dict(parameters, assign=True)
     whole.requires_grad_(False).eval()
     checkpoint = Checkpoint(vocabulary.parent, config, whole, {}, None, vocabulary.name)
     n_words = len(checkpoint.vocabulary)
-    problems = [] if n_words == len(head.bias) else [f"{n_words} words for {len(head.bias)} rows"]
+    problems = [] if n_words == len(bias) else [f"{n_words} words for {len(bias)} rows"]
     problems += [f"no {word}" for word in (BOS, EOS, UNK) if word not in checkpoint.word_ids]
     if problems:
         raise ValueError(f"{vocabulary} does not fit {softmax}: {', '.join(problems)}")

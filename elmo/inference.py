@@ -38,6 +38,14 @@ def padded_rows(n: int) -> int:
     return -(-n // step) * step
 
 
+def _pointwise(*arguments) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise.default(*arguments)
+
+
+def _pointwise_plus(*arguments) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise.binary(*arguments)
+
+
 @cache
 def _has_onednn(dtype: torch.dtype) -> bool:
     """Whether torch's products with a prepacked weight work here and give the right numbers."""
@@ -47,8 +55,8 @@ def _has_onednn(dtype: torch.dtype) -> bool:
         generator = torch.Generator().manual_seed(0)
         x, weight = (torch.randn(n, 16, generator=generator, dtype=dtype) for n in (4, 32))
         packed = torch.ops.mkldnn._reorder_linear_weight(weight, 4)
-        product = torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
-        added = torch.ops.mkldnn._linear_pointwise.binary(x, product, packed, None, "add")
+        product = _pointwise(x, packed, None, "none", [], "")
+        added = _pointwise_plus(x, product, packed, None, "add")
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
     close = torch.allclose(product.float(), (x.float() @ weight.float().t()), atol=0.1)
@@ -60,7 +68,7 @@ class Product:
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
         self.dtype = dtype
-        self.bias = None if bias is None else bias.detach().clone()
+        self.bias = None if bias is None else bias.detach().float().clone()
         weight = weight.detach().to(dtype).contiguous()
         self.packed = None
         if weight.device.type == "cpu" and _has_onednn(dtype):
@@ -68,23 +76,29 @@ class Product:
         else:
             self.weight_t = weight.t()
 
-    def __call__(self, x: Tensor, added: Tensor | None = None) -> Tensor:
-        """(n, n_in) -> (n, n_out) float32; ``added`` (n, n_out) takes the place of the bias."""
-        if self.packed is not None and self.dtype == torch.float32:
-            if added is None:
-                return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
-            return torch.ops.mkldnn._linear_pointwise.binary(x, added, self.packed, None, "add")
+    def __call__(self, x: Tensor) -> Tensor:
+        """(n, n_in) -> (n, n_out) float32."""
+        if self.dtype != torch.float32:
+            product = self._rounded(x)
+            return product if self.bias is None else product.add_(self.bias)
         if self.packed is not None:
-            product = torch.ops.mkldnn._linear_pointwise(
-                x.to(self.dtype), self.packed, None, "none", [], ""
-            ).float()
-        elif self.dtype == torch.float32:
-            offset = self.bias if added is None else added
-            return x @ self.weight_t if offset is None else torch.addmm(offset, x, self.weight_t)
-        else:
-            product = (x.to(self.dtype) @ self.weight_t).float()
-        offset = self.bias if added is None else added
-        return product if offset is None else product.add_(offset)
+            return _pointwise(x, self.packed, self.bias, "none", [], "")
+        product = x @ self.weight_t
+        return product if self.bias is None else product.add_(self.bias)
+
+    def plus(self, x: Tensor, added: Tensor) -> Tensor:
+        """``x W^T + added``, (n, n_out), without the bias."""
+        if self.dtype != torch.float32:
+            return self._rounded(x).add_(added)
+        if self.packed is not None:
+            return _pointwise_plus(x, added, self.packed, None, "add")
+        return torch.addmm(added, x, self.weight_t)
+
+    def _rounded(self, x: Tensor) -> Tensor:
+        x = x.to(self.dtype)
+        if self.packed is not None:
+            return _pointwise(x, self.packed, None, "none", [], "").float()
+        return (x @ self.weight_t).float()
 
 
 class FastCharCNN:
@@ -97,7 +111,7 @@ class FastCharCNN:
     def __init__(self, cnn: CharCNN, dtype: torch.dtype) -> None:
         config = self.config = cnn.config
         self.widest = max(width for width, _ in config.filters)
-        self.embedding = cnn.embedding.weight.detach()
+        self.embedding = cnn.embedding.weight.detach().float()
         device = self.embedding.device
         weights, biases, widths = [], [], []
         for (width, count), convolution in zip(config.filters, cnn.convolutions, strict=True):
@@ -183,39 +197,51 @@ class FastLSTM:
         """x: (tokens + slack, P) in reading order, ``sizes`` the sentences at each step; hidden
         (B, P) and cell (B, C) at the start. Returns outputs (tokens + slack, P), cells (B, C).
         """
-        c = self.config.d_cell
+        c, cell_clip = self.config.d_cell, self.config.cell_clip
         outputs = torch.zeros_like(x)
         cell = cell.clone()
         squashed = x.new_zeros(padded_rows(len(cell)), c)
         previous = x.new_zeros(padded_rows(len(hidden)), x.shape[1])
         previous[: len(hidden)] = hidden
-        start = 0
+        start, n_alive, rows = 0, 0, 0
         for group in _groups(sizes):
-            n_rows, offset = 0, 0
-            for size in group:
-                n_rows, offset = max(n_rows, offset + padded_rows(size)), offset + size
-            gates_x = self.from_input(x[start : start + padded_rows(n_rows)])
+            gates_x = self.from_input(x[start : start + _rows_read(group)])
             offset = 0
             for size in group:
-                rows = padded_rows(size)
-                gates = self.from_hidden(previous[:rows], gates_x[offset : offset + rows])[:size]
+                if size != n_alive:
+                    n_alive, rows = size, padded_rows(size)
+                    now, m, m_rows = cell[:size], squashed[:size], squashed[:rows]
+                gates = self.from_hidden.plus(previous[:rows], gates_x[offset : offset + rows])
+                if rows > size:
+                    gates = gates[:size]
                 gates[:, : 3 * c].sigmoid_()
                 i, f, o, j = gates.chunk(4, dim=1)
-                now = cell[:size].mul_(f).addcmul_(i, j.tanh_())
-                if self.config.cell_clip is not None:
-                    now.clamp_(-self.config.cell_clip, self.config.cell_clip)
-                output = outputs[start : start + size]
-                if self.projection:
-                    torch.tanh(now, out=squashed[:size]).mul_(o)
-                    output.copy_(self.projection(squashed[:rows])[:size])
-                    if self.config.projection_clip is not None:
-                        bound = self.config.projection_clip
-                        output.clamp_(-bound, bound)
-                else:
-                    torch.tanh(now, out=output).mul_(o)
+                now.mul_(f).addcmul_(i, j.tanh_())
+                if cell_clip is not None:
+                    now.clamp_(-cell_clip, cell_clip)
                 previous = outputs[start:]
+                if self.projection:
+                    torch.tanh(now, out=m).mul_(o)
+                    self._clipped(self.projection(m_rows)[:size], previous[:size])
+                else:
+                    torch.tanh(now, out=previous[:size]).mul_(o)
                 start, offset = start + size, offset + size
         return outputs, cell
+
+    def _clipped(self, output: Tensor, to: Tensor) -> None:
+        bound = self.config.projection_clip
+        if bound is None:
+            to.copy_(output)
+        else:
+            torch.clamp(output, -bound, bound, out=to)
+
+
+def _rows_read(group: list[int]) -> int:
+    """Rows of input products that the steps of a group touch, rounded up ones included."""
+    n_rows, offset = 0, 0
+    for size in group:
+        n_rows, offset = max(n_rows, offset + padded_rows(size)), offset + size
+    return padded_rows(n_rows)
 
 
 def _groups(sizes: list[int]) -> list[list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from elmo.bilm import BiLM
 from elmo.char_cnn import CharCNN
@@ -82,6 +83,21 @@ class LanguageModel(nn.Module):
         joint one (``joint``)."""
         name = READOUTS[direction]
         return self.readout[name](x) if name in self.readout else x
+
+
+class _NoInitialization(TorchFunctionMode):
+    """Skips ``torch.nn.init``, which on the meta device costs a second of imports for nothing."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if getattr(function, "__module__", None) == "torch.nn.init":
+            return args[0] if args else kwargs["tensor"]
+        return function(*args, **(kwargs or {}))
+
+
+def empty_model(config: ModelConfig) -> LanguageModel:
+    """A model without weights, on the meta device, for weights that are to be loaded."""
+    with torch.device("meta"), _NoInitialization():
+        return LanguageModel(config)
 
 
 def build(config: ModelConfig, seed: int | None = None) -> LanguageModel:

@@ -31,11 +31,11 @@ Pair = tuple[State, State]  # the forward and the backward stack's
 
 
 def zero_pair(stack: BiLM, n_sentences: int) -> Pair:
-    """The zero state of both stacks for so many sentences."""
+    """The zero state of both stacks for so many sentences, float32 whatever the weights are."""
 
     def zeros(layers) -> State:
         starts = [layer.start(n_sentences) for layer in layers]
-        return State(tuple(h for h, _ in starts), tuple(c for _, c in starts))
+        return State(tuple(h.float() for h, _ in starts), tuple(c.float() for _, c in starts))
 
     return zeros(stack.forward_layers), zeros(stack.backward_layers)
 

@@ -6,12 +6,16 @@ and checked against the plain module with gradients before anything is timed. Th
 - throughput: 32 sentences of 25 English tokens (800 tokens, 490 types), no token known before,
   one thread, tokens per second of processor time;
 - latency: one sentence of 10 tokens, none known before, two threads, wall-clock;
+- equality: the largest difference between a sentence alone and in company, and between bfloat16
+  and float32 products;
+- memory (``--memory``): resident megabytes after 12,000 sentences, one of them of 5,000 tokens, in
+  one call with all results kept, and their growth over 1,000 further calls;
 - the LSTM part of ``original`` against the rate of a 2,048 x 2,048 product by ``torch.mm``, and
   against the same product with a prepacked weight, the fastest that torch has on this machine.
 
 Medians of ``--repeats`` runs, with the range. Run on an idle machine:
 
-    python tests/bench_encode.py [--repeats 9] [--sizes small medium original] [--bf16]
+    python tests/bench_encode.py [--repeats 9] [--sizes small medium original] [--bf16] [--memory]
 
 The last line is one JSON document.
 """
@@ -20,7 +24,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
+import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -28,6 +35,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch, as everywhere here
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np  # noqa: E402
@@ -38,7 +46,7 @@ from elmo.encoders import Encoder, load_elmo  # noqa: E402
 from elmo.hdf5 import write_model  # noqa: E402
 from elmo.inference import Product  # noqa: E402
 from elmo.language_model import build  # noqa: E402
-from elmo.text import BOS, EOS, tokenize  # noqa: E402
+from elmo.text import BOS, EOS  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -61,7 +69,7 @@ def english() -> list[list[str]]:
     lines = [line for example in examples["examples"] for line in example["sentences"]]
     seen: set[str] = set()
     chosen: list[str] = []
-    for token in (token for line in lines for token in tokenize(line)):
+    for token in re.findall(r"[\w'-]+|[^\w\s]", " ".join(lines)):
         n_repeats = len(chosen) - len(seen)
         if token in seen and n_repeats < N_SENTENCES * N_TOKENS - N_TYPES:
             chosen.append(token)
@@ -94,30 +102,47 @@ def product_rates(repeats: int) -> tuple[float, float]:
     return tuple(2 * 2048**3 / 1e9 / s for s in seconds)
 
 
-def check(encoder: Encoder, sentences: list[list[str]]) -> None:
-    """The fast path against the module with gradients, in ragged company."""
+def check(encoder: Encoder, sentences: list[list[str]]) -> float:
+    """The fast path against the module with gradients, in ragged company; then each sentence
+    alone. Returns the largest difference of the latter."""
     ragged = [sentence[: i % N_TOKENS + 1] for i, sentence in enumerate(sentences[:6])]
     x, lengths = encoder.embed([[BOS, *s, EOS] for s in ragged])
     plain = encoder.model.stack(x, lengths).detach()
+    difference = 0.0
     for row, encoding in enumerate(encoder.encode(ragged)):
         expected = plain[:, row, 1 : len(ragged[row]) + 1].numpy()
         np.testing.assert_allclose(encoding.hidden, expected, atol=1e-5, rtol=1e-5)
+        encoder.forget()
+        alone = encoder.encode([ragged[row]])[0].hidden
+        difference = max(difference, float(np.abs(alone - encoding.hidden).max()))
+    assert difference <= 1e-6, difference
+    return difference
 
 
 def time_size(
     size: str, folder: Path, sentences: list[list[str]], repeats: int, precision: str
 ) -> dict[str, float]:
     encoder = load_elmo(folder, precision=precision)
-    if precision == "float32":
-        check(encoder, sentences)
     n_tokens = N_SENTENCES * N_TOKENS
+    result = {}
+    if precision == "float32":
+        result["alone_difference"] = check(encoder, sentences)
+    else:
+        exact = load_elmo(folder).encode(sentences)
+        rough = encoder.encode(sentences)
+        pairs = list(zip(rough, exact, strict=True))
+        result["max_error"] = max(float(np.abs(a.hidden - b.hidden).max()) for a, b in pairs)
+        result["relative_error"] = float(
+            np.sqrt(sum(np.square(a.hidden - b.hidden).sum() for a, b in pairs))
+            / np.sqrt(sum(np.square(b.hidden).sum() for _, b in pairs))
+        )
+    print(f"{size} {precision}: {result}")
 
     def cold(batch: list[list[str]]) -> None:
         encoder.forget()
         encoder.encode(batch)
 
     torch.set_num_threads(1)
-    result = {}
     for name, run in (
         ("tokens_per_cpu_s", lambda: cold(sentences)),
         ("known_tokens_per_cpu_s", lambda: encoder.encode(sentences)),
@@ -144,6 +169,34 @@ def time_size(
     return result
 
 
+def resident_mb() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+def memory(folder: Path, sentences: list[list[str]]) -> dict[str, float]:
+    """Megabytes of this process, torch and the model included. Linux only."""
+    encoder = load_elmo(folder)
+    rng = np.random.default_rng(0)
+    words = [token for sentence in sentences for token in sentence]
+
+    def sentence(n: int) -> list[str]:
+        known, new = rng.choice(words, n), rng.integers(0, 40_000, n)
+        return [f"{w}{i}" if i < 2_000 else str(w) for w, i in zip(known, new, strict=True)]
+
+    many = [sentence(n) for n in rng.integers(1, 41, 12_000)]
+    many[6_000] = sentence(5_000)
+    results = encoder.encode(many)
+    report = {"rss_mb": resident_mb(), "results_mb": sum(e.hidden.nbytes for e in results) / 1e6}
+    del results
+    report["rss_peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    before = resident_mb()
+    for _ in range(1_000):
+        encoder.encode([sentence(n) for n in rng.integers(0, 41, rng.integers(1, 9))])
+    report["rss_growth_mb"] = resident_mb() - before
+    print(f"memory: {report}")
+    return report
+
+
 def commit() -> str:
     run = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
@@ -163,6 +216,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["small", "original"])
     parser.add_argument("--bf16", action="store_true", help="also with products in bfloat16")
+    parser.add_argument("--memory", action="store_true", help="also 12,000 sentences at once")
     args = parser.parse_args()
     torch.set_num_threads(1)
     sentences = english()
@@ -173,6 +227,9 @@ def main() -> None:
     for size in args.sizes:
         with tempfile.TemporaryDirectory() as folder:
             write_model(folder, build(official_config(size), seed=0))
+            if size == "small" and args.memory:
+                figures = memory(Path(folder), sentences)
+                report |= {f"small_{name}": value for name, value in figures.items()}
             for precision in ["float32", *(["bfloat16"] if args.bf16 else [])]:
                 prefix = size if precision == "float32" else f"{size}_bf16"
                 figures = time_size(size, Path(folder), sentences, args.repeats, precision)
