@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from elmo.linear_probe import center_of_gravity
+from elmo.linear_probe import Scaling, center_of_gravity, fit_probe
 from elmo.mix_training import training_steps
 from elmo.results import ProbeRun, ProbeStep
 
 HELD_OUT_SHARE = 0.2
 BATCH = 128
+LIVE_ALPHA = 3e-3  # L2 of the probes on single layers
 POINTS = 50  # reports over a run
 MAX_TOKENS = 5_000
 MAX_LABELS = 100
@@ -142,6 +143,33 @@ def train_probe(
         seed=seed,
         cancelled=cancelled,
     )
+
+
+def layer_accuracies(
+    features: np.ndarray, labels: Sequence[str], groups: Sequence, seed: int = 0
+) -> dict[str, float]:
+    """Held-out accuracy (0 to 1) of a probe on every layer alone and on the plain mean of layers
+    of equal size, on the same split as ``train_probe``: ``layer_0``, ..., ``mean_equal``."""
+    features = np.asarray(features)
+    names = _check(features, labels, groups, steps=1)
+    train, held_out = split_groups(groups, seed)
+    index = {name: i for i, name in enumerate(names)}
+    gold = torch.tensor([index[label] for label in labels])
+    layers = torch.from_numpy(features.astype(np.float32).transpose(1, 2, 0).copy())  # (L, D, n)
+    on_train, on_held_out = layers[:, :, train], layers[:, :, held_out]
+    scaling = Scaling.fit(on_train)
+    scaling.apply(on_train)
+    scaling.apply(on_held_out)
+    n_layers = len(layers)
+    mixes = {f"layer_{k}": torch.eye(n_layers)[k] for k in range(n_layers)}
+    mixes["mean_equal"] = torch.full((n_layers,), 1 / n_layers)
+    return {
+        name: _accuracy(
+            fit_probe(on_train, gold[train], len(names), c, LIVE_ALPHA).logits(on_held_out),
+            gold[held_out],
+        )
+        for name, c in mixes.items()
+    }
 
 
 def _check(features: np.ndarray, labels: Sequence, groups: Sequence, steps: int) -> list[str]:

@@ -18,7 +18,7 @@ from elmo.probe_features import encode_spans
 from elmo.probe_report import read_table
 from elmo.probe_scores import entity_counts, entity_spans, interval, ratio, resample
 from elmo.probe_tasks import LabeledText, plain_token, read_dataset
-from elmo.probes import probe_steps, split_groups, train_probe, word_groups
+from elmo.probes import layer_accuracies, probe_steps, split_groups, train_probe, word_groups
 from elmo.sense_neighbors import Usages, learn_mix, pair_usages, run_sense_cell
 from elmo.tagged import Tag
 
@@ -376,6 +376,14 @@ def test_live_probe_moves_its_weights_to_the_layer_that_knows():
     assert run.n_train + run.n_held_out == 900
     again = train_probe(layers, labels, range(900), seed=3, steps=300)
     assert again.steps == run.steps
+
+
+def test_layers_are_compared_on_the_same_split():
+    layers, labels = made_up(n=900, informative=2)
+    found = layer_accuracies(layers, labels, range(900), seed=3)
+    assert list(found) == ["layer_0", "layer_1", "layer_2", "mean_equal"]
+    assert found["layer_2"] > 0.85
+    assert found["layer_2"] > found["mean_equal"] > found["layer_0"]
 
 
 def test_live_probe_can_be_cancelled():
