@@ -14,9 +14,7 @@ import datetime
 import json
 import logging
 import os
-import shlex
 import signal
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -272,6 +270,20 @@ class Run:
             },
         )
 
+    def command(self) -> str:
+        """What trains the same weights from nothing, whatever branches and breaks there were."""
+        schedule, config = self.schedule, self.trainer.config
+        words = [
+            *("python -m elmo train --model", self.trainer.model.config.kind),
+            *("--corpus TEXT... --valid TEXT --out FOLDER --tokens", schedule.total),
+            *("--decay", 1 - schedule.decay_from / schedule.total),
+        ]
+        for field in dataclasses.fields(TrainConfig):
+            value = getattr(config, field.name)
+            if value != field.default:
+                words += [f"--{field.name.replace('_', '-')}", value]
+        return " ".join(map(str, words))
+
     def export(self) -> None:
         """The shipped form, in the folder ``model`` of the run, and its learning curve."""
         if not self.writes:
@@ -280,7 +292,7 @@ class Run:
         card = {
             "name": model.config.kind,
             "kind": model.config.kind,
-            "command": shlex.join(["python", "-m", "elmo", *sys.argv[1:]]),
+            "command": self.command(),
             "seed": self.trainer.config.seed,
             "tokens_seen": progress.tokens,
             "targets_seen": progress.targets,
