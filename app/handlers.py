@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
+from html import escape
 from typing import Any
 
 import gradio as gr
@@ -28,17 +29,13 @@ def shows_errors(handler: Callable) -> Callable:
         try:
             return handler(*args, **kwargs)
         except ValueError as error:
-            raise gr.Error(
-                _plain(str(error)), duration=8, title="Not possible", print_exception=False
-            ) from error
+            raise gr.Error(_plain(str(error)), duration=8, print_exception=False) from error
 
     return wrapped
 
 
 def _plain(message: str) -> str:
     """Messages are drawn as HTML, and they may quote what a visitor typed."""
-    from html import escape
-
     return escape(message.encode("utf-8", "replace").decode("utf-8"))
 
 

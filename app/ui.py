@@ -53,9 +53,9 @@ def build(services: Services) -> gr.Blocks:
                 [left.text, left.picker, selection, news],
                 **QUIET,
             ).failure(None, js=DONE)
-        maps_tab.question.basis(handlers.set_basis, [selection], [selection, news], **QUIET).then(
-            None, js=DONE
-        )
+        maps_tab.question.basis(
+            handlers.set_basis, [selection], [selection, news], **QUIET
+        ).failure(None, js=DONE)
         endpoints.connect(services)
     return demo.queue(default_concurrency_limit=4)
 

@@ -13,6 +13,7 @@ from app.services import ENCODER_KINDS, Model, Services, Tokens
 from app.state import Selection
 from app.tables import pool, query_products, same_sense_triangle, same_word_triangle
 from elmo.bank import TokenBank
+from elmo.text import is_truncated
 
 # Words too common to be what a visitor wants to look at first.
 _COMMON = """
@@ -64,8 +65,6 @@ def run_view(services: Services, sentences: Tokens, milliseconds: float) -> dict
 
 
 def _truncated(sentences: Tokens, width: int) -> list[list[int]]:
-    from elmo.text import is_truncated
-
     return [
         [i, k]
         for i, tokens in enumerate(sentences)

@@ -1,6 +1,6 @@
 """How long does a visitor wait: for the page, for the first result, for a slider's step?
 
-    python tests/bench_app.py
+    python tests/bench_app.py [options of app.py]
 
 Starts ``app.py`` as a user would and drives it in headless Chromium with a real mouse. Before any
 timing, neighbors ranked in the browser are compared with the server's. A slider's step is timed

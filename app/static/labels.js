@@ -5,7 +5,9 @@
 
   const HEIGHT = 13;
   const CHARACTER = 7.2;
-  const SAME = 0.05; // pixels: nearer than that are only identical vectors
+  const FEW = 8; // so many are always shown
+  const CROWDED = 16; // cost of a place that covers something
+  const SAME = 0.02; // pixels: nearer than that are only identical vectors
   // Around a dot, best place first: right above, right, left above, ... then a ring further out.
   const ANGLES = [-45, 0, -135, 180, 45, 135, -90, 90].map((degrees) => (degrees * Math.PI) / 180);
   const RINGS = [3, 9, 16];
@@ -60,6 +62,8 @@
           if (cost < 0.5) break search;
         }
       }
+      // Of many numbers those that find no room are left out; pointing at a dot tells its sentence.
+      if (groups.length > FEW && !group.strong && best.cost > CROWDED) continue;
       taken.push(best.box);
       placed.push({ x: best.x, y: best.y, text: group.text, strong: group.strong });
     }
