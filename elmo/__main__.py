@@ -22,8 +22,10 @@ COMMANDS = {
     "probe": "which layers tasks want: linear probes, learned mixes, word senses",
     "cloze": "gap guesses of every predictor by where the evidence lies",
     "interaction": "how far two edits interact between them, over examples",
+    "bank": "banks of tokens on disk: build, check, search",
     "reach": "how far a token's influence reaches, by layer, over examples",
 }
+MODULES = {"bank": "bank_command"}  # where a command's module cannot have its name
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name, line in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=line, description=line)
         if arguments[:1] == [name]:
-            module = importlib.import_module(f"elmo.{name}")
+            module = importlib.import_module(f"elmo.{MODULES.get(name, name)}")
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     options = parser.parse_args(arguments)

