@@ -202,9 +202,11 @@ def run(options: argparse.Namespace) -> int:
     folders = options.models
     if folders is None:
         folders = sorted(p.parent for p in Path("assets/models").glob("*/card.json"))
-    sources = [EncoderSource(folder.name, folder) for folder in folders]
+    sources = [EncoderSource(_card(folder).get("name", folder.name), folder) for folder in folders]
     if not options.no_untrained:
         sources.append(EncoderSource(UNTRAINED))
+    if len({source.name for source in sources}) < len(sources):
+        raise ValueError("two models have one name: their cards must tell them apart")
     if not sources:
         raise ValueError("no encoder: name model folders with --models")
     tasks = tuple(options.only or TASKS)
@@ -242,15 +244,20 @@ def run(options: argparse.Namespace) -> int:
     table = build_table(cells, contrasts(CLAIMS), about)
     write_table(options.out / "table.json", table)
     log.info("wrote %s", options.out / "table.json")
-    for folder in folders if options.write else ():
-        card = folder / "card.json"
-        values = json.loads(card.read_text("utf-8")) | {"probes": card_scores(table, folder.name)}
-        card.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    for source in sources if options.write else ():
+        if source.folder is not None:
+            values = _card(source.folder) | {"probes": card_scores(table, source.name)}
+            text = json.dumps(values, indent=1, ensure_ascii=False) + "\n"
+            (source.folder / "card.json").write_text(text, encoding="utf-8")
     if not options.no_geometry:
         run_jobs([partial(geometry_job, plan, source) for source in sources], options.workers)
         write_geometry(options.out / "geometry.json", plan, sources, about["command"])
         log.info("wrote %s", options.out / "geometry.json")
     return 0
+
+
+def _card(folder: Path) -> dict:
+    return json.loads((folder / "card.json").read_text(encoding="utf-8"))
 
 
 def _command(options: argparse.Namespace) -> str:

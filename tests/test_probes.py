@@ -10,6 +10,7 @@ import torch
 from elmo.__main__ import main
 from elmo.bank import build_bank
 from elmo.encoders import untrained_encoder
+from elmo.geometry import read_geometry
 from elmo.labeled import bank_features, labeled_features, parse_labeled
 from elmo.linear_probe import Scaling, center_of_gravity, fit_probe
 from elmo.mix_training import train_mix
@@ -535,17 +536,7 @@ def probed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("probe")
     write_tasks(folder / "tasks")
     arguments = ["probe", "--tasks", str(folder / "tasks"), "--models", "--only", "upos"]
-    arguments += [
-        "--seeds",
-        "2",
-        "--n-train",
-        "100",
-        "--mix-steps",
-        "20",
-        "--workers",
-        "1",
-        "--no-geometry",
-    ]
+    arguments += ["--seeds", "2", "--n-train", "100", "--mix-steps", "20", "--workers", "1"]
     arguments += ["--cache", str(folder / "cache"), "--out", str(folder / "out")]
     assert main(arguments) == 0
     return folder, arguments
@@ -566,6 +557,19 @@ def test_command_writes_a_table_that_reads_back(probed):
     assert sum(mix.scalar_weights) == pytest.approx(1, abs=1e-3)
     assert sum(mix.on_raw_layers) == pytest.approx(1, abs=1e-3)
     assert "python -m elmo probe" in table.about["command"]
+
+
+def test_command_measures_how_contextual_layers_are(probed):
+    folder, _ = probed
+    geometries, differences = read_geometry(folder / "out" / "geometry.json")
+    geometry = geometries["untrained"]
+    assert geometry.self_similarity[0, 0] == 1.0  # also after half precision
+    assert geometry.self_similarity[0, 1] < 1.0
+    assert set(geometry.words) <= {letter + other for letter in "nv" for other in "abcd"}
+    assert np.isnan(geometry.explained[0, 0])
+    raw = {d.key: d for d in differences}["self_similarity_raw.untrained.0-1"]
+    assert raw.mean == pytest.approx(1 - geometry.self_similarity[0, 1], abs=1e-4)
+    assert 0 < raw.low < raw.high
 
 
 def test_command_resumes_and_repeats(probed):
