@@ -211,7 +211,9 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
         browser.new_page().close()
         start = time.perf_counter()
-        process = subprocess.Popen([sys.executable, "app.py", "--port", str(port), *sys.argv[1:]], cwd=ROOT)
+        process = subprocess.Popen(
+            [sys.executable, "app.py", "--port", str(port), *sys.argv[1:]], cwd=ROOT
+        )
         try:
             wait_for_server(port, process)
             page = open_page(browser, port)

@@ -137,7 +137,7 @@ def test_the_triangle_peaks_where_the_layer_tells_senses_apart(text):
 
 def test_without_labels_the_triangle_counts_copies_of_the_word(text):
     row = text.row(0, 1)
-    nothing = build_bank([], [], mean=text.mean)
+    nothing = build_bank([("x",)], [None], mean=text.mean)
     triangle = same_word_triangle(nothing, text, row, [])
     corner = {tuple(s): v for s, v in zip(simplex_grid(16), triangle["values"], strict=True)}
     assert corner[1, 0, 0] == 1  # in layer 0 the two other copies are the two nearest
