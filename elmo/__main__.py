@@ -23,6 +23,7 @@ COMMANDS = {
     "cloze": "gap guesses of every predictor by where the evidence lies",
     "interaction": "how far two edits interact between them, over examples",
     "bank": "banks of tokens on disk: build, check, search",
+    "senses": "are the nearest copies of a word of its own sense?",
     "reach": "how far a token's influence reaches, by layer, over examples",
 }
 MODULES = {"bank": "bank_command"}  # where a command's module cannot have its name
