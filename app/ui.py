@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -64,7 +63,7 @@ def launch_options() -> dict[str, Any]:
     """Theme, styles and the switches that keep everything on this machine."""
     return {
         "theme": theme(),
-        "css_paths": [Path(STATIC / name) for name in STYLES],
+        "head": f"<style>{styles()}</style>",  # Gradio rewrites what it gets as css
         "favicon_path": STATIC / "favicon.png",
         "footer_links": [],
         "run_history": False,  # a lecture machine is used by others
@@ -73,6 +72,11 @@ def launch_options() -> dict[str, Any]:
         "enable_monitoring": False,
         "show_error": True,
     }
+
+
+def styles() -> str:
+    """The page's style sheets, one after the other."""
+    return "\n".join((STATIC / name).read_text(encoding="utf-8") for name in STYLES)
 
 
 def theme() -> gr.themes.Base:
