@@ -3,8 +3,8 @@
 Every matrix is laid out once for the processor; the input products of many time steps are one
 product; gates are computed in place; a character filter's windows are one product for all words
 at a position. Row counts are rounded up to a few sizes, because oneDNN compiles and keeps a
-kernel of about half a megabyte for every new shape. Each row of its products is the same to the
-last bit whatever the other rows are, so a sentence's vectors do not depend on its batch.
+kernel for every new shape. Each row of its products is the same to the last bit whatever the
+other rows are, so a sentence's vectors do not depend on its batch.
 """
 
 from __future__ import annotations
@@ -257,10 +257,16 @@ def _groups(sizes: list[int]) -> list[list[int]]:
     return groups
 
 
+def _use_threads(n: int) -> None:
+    """For the calling thread, for good: torch takes the default over at the first question."""
+    torch.set_num_threads(n)
+    torch.get_num_threads()
+
+
 @cache
 def _workers(n_threads: int) -> ThreadPoolExecutor:
     """Two threads, each with half of torch's."""
-    pool = ThreadPoolExecutor(2, "direction", torch.set_num_threads, (n_threads // 2,))
+    pool = ThreadPoolExecutor(2, "direction", _use_threads, (n_threads // 2,))
     started = Barrier(3)
     for _ in range(2):
         pool.submit(started.wait)

@@ -30,7 +30,7 @@ def small_model(kind: str, n_vocabulary: int = 0, seed: int = 0) -> LanguageMode
     with torch.no_grad():
         for name, parameter in model.stack.named_parameters():
             if "norm" not in name:
-                parameter.normal_(std=0.35, generator=generator)
+                parameter.normal_(std=0.25, generator=generator)
     return model
 
 

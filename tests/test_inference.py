@@ -152,6 +152,16 @@ def test_rows_do_not_depend_on_their_company(products):
             np.testing.assert_allclose(alone.hidden, together[i].hidden, atol=1e-6, rtol=0)
 
 
+def test_each_direction_has_its_share_of_the_threads():
+    torch.set_num_threads(2)
+    try:
+        pool = inference._workers(2)
+        assert {pool.submit(torch.get_num_threads).result() for _ in range(8)} == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
 def test_bfloat16_is_close_and_says_so():
     exact = small_encoder("bilm").encode([["the", "cat", "sat"]])[0].hidden
     encoder = small_encoder("bilm", precision="bfloat16")
