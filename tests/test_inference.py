@@ -5,11 +5,12 @@ import pytest
 import torch
 from small_models import small_encoder, small_model
 
-from elmo import inference
+from elmo import inference, products
 from elmo.config import BiLMConfig, CharConfig, ModelConfig
 from elmo.encoders import Encoder
-from elmo.inference import FastBiLM, FastCharCNN, FastLSTM, Product, _groups, padded_rows
+from elmo.inference import FastBiLM, FastCharCNN, FastLSTM, _groups
 from elmo.language_model import build
+from elmo.products import Product, padded_rows
 from elmo.start_states import zero_pair
 from elmo.text import char_ids
 
@@ -17,10 +18,10 @@ WORDS = ["", "a", "the", "cats", "<S>", "日本語の単語", "x" * 41, "x" * 44
 
 
 @pytest.fixture(params=["prepacked", "plain"], autouse=True)
-def products(request, monkeypatch):
+def kind(request, monkeypatch):
     if request.param == "plain":
-        monkeypatch.setattr(inference, "_has_onednn", lambda dtype: False)
-    elif not inference._has_onednn(torch.float32):
+        monkeypatch.setattr(products, "_has_onednn", lambda dtype: False)
+    elif not products._has_onednn(torch.float32):
         pytest.skip("torch has no prepacked products on this processor")
     return request.param
 
@@ -40,11 +41,11 @@ def test_time_steps_are_grouped_in_order():
     assert _groups([]) == []
 
 
-def test_products(products):
+def test_products(kind):
     torch.manual_seed(0)
     weight, bias, x, added = (torch.randn(*s) for s in ((40, 16), (40,), (4, 16), (4, 40)))
     product = Product(weight, bias, torch.float32)
-    assert (product.packed is not None) == (products == "prepacked")
+    assert (product.packed is not None) == (kind == "prepacked")
     with torch.inference_mode():
         torch.testing.assert_close(product(x), x @ weight.t() + bias)
         torch.testing.assert_close(product.plus(x, added), x @ weight.t() + added)
@@ -137,7 +138,7 @@ def test_two_threads_equal_one():
         np.testing.assert_allclose(a.hidden, b.hidden, atol=1e-6)
 
 
-def test_rows_do_not_depend_on_their_company(products):
+def test_rows_do_not_depend_on_their_company(kind):
     """To the last bit where products are prepacked; to rounding otherwise."""
     config = ModelConfig("bilm", CharConfig(64, 8, ((2, 64), (3, 64))), BiLMConfig(64, 160))
     encoder = Encoder(build(config, 0))
@@ -146,7 +147,7 @@ def test_rows_do_not_depend_on_their_company(products):
     for i in (0, 1, 7, 44):
         encoder.forget()
         alone = encoder.encode([sentences[i]])[0]
-        if products == "prepacked":
+        if kind == "prepacked":
             assert np.array_equal(alone.hidden, together[i].hidden)
         else:
             np.testing.assert_allclose(alone.hidden, together[i].hidden, atol=1e-6, rtol=0)

@@ -373,7 +373,7 @@ def test_pytorch_fast_elmo9_no_extension_has_to_be_compiled(paths, monkeypatch):
     """Neither our compiled training kernels nor torch's oneDNN operators are needed."""
     fast = load_elmo(*paths).encode([["a", "b"], ["c"]])
     monkeypatch.setitem(sys.modules, "elmo.kernels", None)
-    monkeypatch.setattr("elmo.inference._has_onednn", lambda dtype: False)
+    monkeypatch.setattr("elmo.products._has_onednn", lambda dtype: False)
     for a, b in zip(fast, load_elmo(*paths).encode([["a", "b"], ["c"]]), strict=True):
         np.testing.assert_allclose(a.hidden, b.hidden, atol=1e-5)
 
