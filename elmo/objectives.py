@@ -23,6 +23,8 @@ from elmo.language_model import LanguageModel
 from elmo.sampling import RowGradients, sampled_loss
 from elmo.self_attention import Attention, SelfAttention
 
+KEPT, SWAPPED = 0.1, 0.1  # shares of a masked LM's targets that are not hidden
+
 
 @dataclass(frozen=True)
 class StepResult:
@@ -140,6 +142,21 @@ def choose_gaps(n_rows: int, n_tokens: int, n_masks: int, share: float, seed: li
     return torch.from_numpy(np.sort(gaps, axis=2) + 1)
 
 
+def choose_fillers(gaps: Tensor, n_tokens: int, seed: list[int]) -> Tensor:
+    """What stands at each gap, in the shape of ``gaps``: -1 for the gap token, else the position
+    in the row whose token is put there.
+
+    As in BERT (Devlin et al. 2019, section 3.1) 80 % of the targets are hidden, 10 % kept and
+    10 % swapped, here for a token of the same sentence. Without the last two nothing would ever
+    be asked of a visible token's top vector, and it would mean nothing.
+    """
+    rng = np.random.default_rng([*seed, 2])
+    draw = rng.random(gaps.shape)
+    elsewhere = rng.integers(1, n_tokens + 1, gaps.shape)
+    fillers = np.where(draw < KEPT, gaps.numpy(), elsewhere)
+    return torch.from_numpy(np.where(draw < KEPT + SWAPPED, fillers, -1))
+
+
 def masked_step(
     model: LanguageModel,
     batch: Batch,
@@ -149,13 +166,17 @@ def masked_step(
     n_masks: int,
     share: float,
 ) -> StepResult:
-    """Masked LM: every chosen token is replaced by the gap, none is kept or swapped."""
+    """Masked LM: the chosen tokens are hidden, some kept or swapped, and all predicted."""
     vectors = token_vectors(model.token_encoder, batch.char_ids, dtype)
     n_tokens = batch.words.shape[1] - 2
     gaps = choose_gaps(batch.n_rows, n_tokens, n_masks, share, seed)
-    gaps = gaps[:, batch.rows].flatten(0, 1).to(batch.words.device)  # (n_masks x B, gaps)
-    targets = batch.words.repeat(n_masks, 1).gather(1, gaps).flatten()
-    index = batch.index.repeat(n_masks, 1).scatter(1, gaps, 0)
+    fillers = choose_fillers(gaps, n_tokens, seed)
+    device = batch.words.device
+    gaps, fillers = (x[:, batch.rows].flatten(0, 1).to(device) for x in (gaps, fillers))
+    targets = batch.words.repeat(n_masks, 1).gather(1, gaps).flatten()  # gaps: (n_masks x B, ..)
+    index = batch.index.repeat(n_masks, 1)
+    filled = torch.where(fillers < 0, 0, index.gather(1, fillers.clamp(min=0)))  # row 0: the gap
+    index = index.scatter(1, gaps, filled)
     x = vectors.detach()[index].float().requires_grad_()
     top = run_attention(model.stack, x + model.stack.positions[: n_tokens + 2], False, dtype)
     picked = top[torch.arange(len(gaps), device=gaps.device)[:, None], gaps].flatten(0, 1)

@@ -18,7 +18,13 @@ from elmo.checkpoint import load_model
 from elmo.config import AttentionConfig, BiLMConfig, CharConfig, ModelConfig
 from elmo.corpus import build_vocabulary, load
 from elmo.language_model import build
-from elmo.objectives import bilm_step, choose_gaps, concatenated_step, masked_step
+from elmo.objectives import (
+    bilm_step,
+    choose_fillers,
+    choose_gaps,
+    concatenated_step,
+    masked_step,
+)
 from elmo.optim import MatrixBlocks, Muon, RowAdam, Schedule
 from elmo.sampling import draw_candidates, expected_log_count
 
@@ -64,7 +70,7 @@ def gradients(model, step):
     return result, {name: p.grad.clone() for name, p in model.named_parameters()}
 
 
-def reference_loss(model, corpus, vocabulary, chosen, gaps=None):
+def reference_loss(model, corpus, vocabulary, chosen, gaps=None, fillers=None):
     """The same loss from the encoder's own modules, against the full softmax."""
     words = torch.from_numpy(corpus.word_ids(vocabulary))
     framed = torch.from_numpy(corpus.framed(np.sort(chosen))).long()
@@ -80,8 +86,9 @@ def reference_loss(model, corpus, vocabulary, chosen, gaps=None):
         ]
     else:
         pairs = []
-        for positions in gaps:
-            filled = framed.scatter(1, positions, 2)
+        for positions, sources in zip(gaps, fillers, strict=True):
+            there = framed.gather(1, sources.clamp(min=0))
+            filled = framed.scatter(1, positions, torch.where(sources < 0, 2, there))
             top = model.layers(vectors[filled], lengths)[0][-1]
             row = torch.arange(len(framed))[:, None]
             target = words[framed.gather(1, positions)]
@@ -101,7 +108,7 @@ def test_a_step_has_the_gradients_of_the_loss_by_the_encoders_own_code(kind, tex
     chosen = equal_lengths(corpus, 6, 16)
     batch = batcher.batch(chosen, 0, 1, "cpu")
     everything = 20_000  # so many draws that every word is a candidate and no count is corrected
-    gaps = None
+    gaps = fillers = None
     args = (model, batch, everything, [1, 7], torch.float32)
     if kind == "bilm":
         result, found = gradients(model, lambda: bilm_step(*args))
@@ -109,9 +116,10 @@ def test_a_step_has_the_gradients_of_the_loss_by_the_encoders_own_code(kind, tex
         result, found = gradients(model, lambda: concatenated_step(*args))
     else:
         gaps = choose_gaps(16, 6, 2, 0.35, [1, 7])
+        fillers = choose_fillers(gaps, 6, [1, 7])
         result, found = gradients(model, lambda: masked_step(*args, 2, 0.35))
     model.zero_grad(set_to_none=True)
-    loss = reference_loss(model, corpus, vocabulary, chosen, gaps)
+    loss = reference_loss(model, corpus, vocabulary, chosen, gaps, fillers)
     loss.backward()
     assert result.loss.sum().item() / result.n_targets == pytest.approx(loss.item(), rel=1e-4)
     for name, parameter in model.named_parameters():
@@ -127,6 +135,15 @@ def test_gaps_are_equally_many_and_do_not_overlap():
     for row in gaps.permute(1, 0, 2).flatten(1):
         assert len(set(row.tolist())) == 14
     assert choose_gaps(3, 1, 2, 0.35, [1]).tolist() == [[[1]] * 3] * 2
+
+
+def test_most_targets_are_hidden_some_kept_some_swapped_within_the_sentence():
+    gaps = choose_gaps(400, 20, 2, 0.35, [1, 2])
+    fillers = choose_fillers(gaps, 20, [1, 2])
+    assert fillers.shape == gaps.shape and set(fillers.unique().tolist()) <= {-1, *range(1, 21)}
+    hidden, kept = (fillers == -1).float().mean(), (fillers == gaps).float().mean()
+    assert hidden == pytest.approx(0.8, abs=0.02)
+    assert kept == pytest.approx(0.1 + 0.1 / 20, abs=0.02)
 
 
 def test_candidates_follow_their_expected_counts():
