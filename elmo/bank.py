@@ -27,7 +27,7 @@ from elmo.bank_tables import (
     unit_scale,
 )
 from elmo.mixing import layer_pairs, pair_norms, pair_products
-from elmo.neighbors import Comparison, layer_products
+from elmo.neighbors import Comparison, Found, layer_products
 from elmo.results import Encoding
 from elmo.tagged import Tag
 
@@ -218,6 +218,11 @@ class TokenBank:
     def compare(self, vectors: np.ndarray, **view) -> Comparison:
         """``comparison`` with a token's (L, D) layers, for when no second view of it is needed."""
         return self.comparison(self.query(vectors), **view)
+
+    def search(self, vectors: np.ndarray, s: np.ndarray, k: int = 20, **view) -> Found:
+        """The k nearest rows by cosine: what every bank can do, wherever its vectors are
+        (``elmo.vector_store`` has another). Here exact."""
+        return self.compare(vectors, **view).nearest(s, k)
 
     def centered(self, query: Query) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(products, norms, query norm) as if the mean had been subtracted everywhere."""
