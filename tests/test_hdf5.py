@@ -16,6 +16,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from elmo.__main__ import main
 from elmo.checkpoint import save_model
 from elmo.config import BiLMConfig, CharConfig, ModelConfig
 from elmo.encoders import Encoder, load_elmo, load_encoder
@@ -179,6 +180,18 @@ def test_a_model_of_ours_goes_there_and_back(tmp_path):
     weight, _ = read_softmax(tmp_path / "theirs" / "softmax_weights.hdf5", 16)
     assert torch.equal(weight, ours.model.head.weight)
     assert (tmp_path / "theirs" / "vocabulary.txt").read_text().split() == vocabulary
+
+
+def test_the_export_command(tmp_path, capsys):
+    vocabulary = ["<S>", "</S>", "<UNK>", *"abcdefghi"]
+    save_model(tmp_path / "ours", build(small_config(), seed=1), vocabulary, {})
+    arguments = ["export", str(tmp_path / "ours"), str(tmp_path / "theirs")]
+    assert main(arguments) == 0
+    names = sorted(path.name for path in (tmp_path / "theirs").iterdir())
+    assert names == ["options.json", "softmax_weights.hdf5", "vocabulary.txt", "weights.hdf5"]
+    assert isinstance(load_elmo(tmp_path / "theirs"), Encoder)
+    assert main(arguments) == 2
+    assert "is not empty" in capsys.readouterr().err
 
 
 def test_written_twice_the_datasets_are_byte_equal(tmp_path):
