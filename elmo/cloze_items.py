@@ -117,6 +117,19 @@ def read_own_gaps(path: Path) -> list[Item]:
     return items
 
 
+def own_sentences(paths: Sequence[Path]) -> list[list[str]]:
+    """Every sentence of our example files, tokenized, once; gaps filled with their answers."""
+    texts: dict[str, None] = {}
+    for path in paths:
+        content = json.loads(path.read_text("utf-8"))
+        for entry in (*content.get("examples", ()), *content.get("gaps", ())):
+            found = [*entry.get("sentences", ()), *(more["text"] for more in entry.get("more", ()))]
+            if "text" in entry:
+                found.append(entry["text"].replace(_GAP, entry.get("answer", "")))
+            texts.update(dict.fromkeys(found))
+    return [tokenize(text) for text in texts]
+
+
 def _lines(folder: Path) -> Iterator[dict[str, Any]]:
     files = sorted(folder.glob("*.jsonl.xz"))
     if not files:

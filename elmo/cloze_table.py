@@ -31,6 +31,7 @@ from elmo.cloze import (
 )
 from elmo.cloze_items import (
     Item,
+    own_sentences,
     random_items,
     read_agreement,
     read_minimal_pairs,
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 N_BOOTSTRAP = 2_000
 MIN_EACH_WAY = 5  # lines of a pair of words, either way round, to be balanced by itself
 PART = 1_000
+N_FOUND = 40  # found gaps of each label that are kept
 ROWS = 100  # gaps at a time: each costs a few rows of the vocabulary's size
 
 
@@ -269,10 +271,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-gaps", action="store_true", help="check the gap examples, leave the table"
     )
+    parser.add_argument(
+        "--find", nargs="+", type=Path, metavar="JSON", help="example files to find more gaps in"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
-    from elmo.gap_check import check_gaps, write_check
+    from elmo.gap_check import check_gaps, clearest, find_gaps, write_check
 
     encoders = [load_encoder(folder) for folder in options.models]
     vocabulary = encoders[0].checkpoint.vocabulary
@@ -292,6 +297,9 @@ def run(options: argparse.Namespace) -> None:
     if options.gaps.exists():
         checked = check_gaps(encoders, options.gaps, exponents)
         write_check(checked, options.out / "gaps.json")
+    if options.find:
+        found = find_gaps(encoders, own_sentences(options.find), exponents)
+        write_check(clearest(found, N_FOUND), options.out / "found.json")
 
 
 def _make_table(

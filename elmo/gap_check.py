@@ -15,8 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmo.cloze import Exponents, fill_gap
+import numpy as np
+
+from elmo.cloze import PREDICTORS, Exponents, fill_gap
 from elmo.cloze_items import Item, read_own_gaps
+from elmo.cloze_table import score
 from elmo.encoders import Encoder
 from elmo.results import GapGuess
 
@@ -29,7 +32,8 @@ class CheckedGap:
 
     measured: ``"additive"``, ``"interacting"``, ``"one side knows"`` (a favourite of one side is
         the answer already), ``"nobody knows"`` or ``"unknown word"``.
-    favourites, ranks: by "encoder/predictor", the likeliest word and the answer's rank.
+    favourites, ranks, probabilities: by "encoder/predictor", the likeliest word, the answer's
+        rank and its probability.
     """
 
     text: str
@@ -38,6 +42,7 @@ class CheckedGap:
     measured: str
     favourites: dict[str, str]
     ranks: dict[str, int | None]
+    probabilities: dict[str, float | None]
 
     @property
     def holds(self) -> bool:
@@ -71,6 +76,68 @@ def check_gaps(
     return [_check(encoders, item, exponents) for item in read_own_gaps(path)]
 
 
+def find_gaps(
+    encoders: Sequence[Encoder],
+    sentences: Sequence[Sequence[str]],
+    exponents: Mapping[str, Exponents],
+) -> list[CheckedGap]:
+    """Every gap of the sentences that holds, at a plain lower-case word; labels are as measured.
+
+    Sentences with a word outside the vocabulary are left out.
+    """
+    words = encoders[0].checkpoint.word_ids
+    items = [
+        Item(tuple(tokens), i, token, (), "both", "")
+        for tokens in sentences
+        if all(token in words for token in tokens)
+        for i, token in enumerate(tokens)
+        if token.isalpha() and token.islower()
+    ]
+    side, together = np.zeros(len(items), bool), np.zeros(len(items), bool)
+    for encoder in encoders:
+        first = score(encoder, items, exponents.get(encoder.name)).rank == 1
+        for p, name in enumerate(PREDICTORS[encoder.kind]):
+            (side if name in ("forward", "backward") else together)[:] |= first[:, p]
+    found = [
+        _check(encoders, items[i], exponents) for i in np.flatnonzero(together & ~side).tolist()
+    ]
+    return [dataclasses.replace(gap, label=gap.measured) for gap in found if gap.holds]
+
+
+def clearest(gaps: Sequence[CheckedGap], n_each: int) -> list[CheckedGap]:
+    """Up to ``n_each`` of a label, those first in which the sides' meeting matters most.
+
+    That is, in which the predictor that knows gives the answer the most probability beyond any
+    that does not: sides for additive gaps, sides and products for interacting ones. One gap a
+    sentence and two an answer at most, for variety.
+    """
+    chosen: list[CheckedGap] = []
+    for label in ("additive", "interacting"):
+        sentences, answers = set(), Counter()
+        for gap in sorted((g for g in gaps if g.label == label), key=_margin, reverse=True):
+            sentence = gap.text.replace("[gap]", gap.answer)
+            if sentence in sentences or answers[gap.answer] == 2:
+                continue
+            sentences.add(sentence)
+            answers[gap.answer] += 1
+            chosen.append(gap)
+            if answers.total() == n_each:
+                break
+    return chosen
+
+
+def _margin(gap: CheckedGap) -> float:
+    knows = "product" if gap.label == "additive" else "joint"
+    knowing, others = 0.0, 0.0
+    for name, p in gap.probabilities.items():
+        predictor = name.split("/")[1]
+        if predictor == knows:
+            knowing = max(knowing, p)
+        elif predictor != "joint":
+            others = max(others, p)
+    return knowing - others
+
+
 def _check(
     encoders: Sequence[Encoder], item: Item, exponents: Mapping[str, Exponents]
 ) -> CheckedGap:
@@ -84,6 +151,10 @@ def _check(
         measured=judge(guesses),
         favourites={name: g.words[0] for name, g in zip(names, guesses, strict=True)},
         ranks={name: g.rank for name, g in zip(names, guesses, strict=True)},
+        probabilities={
+            name: None if g.probability is None else round(g.probability, 5)
+            for name, g in zip(names, guesses, strict=True)
+        },
     )
 
 

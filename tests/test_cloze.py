@@ -18,7 +18,13 @@ from elmo.cloze import (
     product,
     tune_exponents,
 )
-from elmo.cloze_items import Item, random_items, read_minimal_pairs, read_own_gaps
+from elmo.cloze_items import (
+    Item,
+    own_sentences,
+    random_items,
+    read_minimal_pairs,
+    read_own_gaps,
+)
 from elmo.cloze_table import (
     balanced_strata,
     known_items,
@@ -28,7 +34,7 @@ from elmo.cloze_table import (
     table_rows,
 )
 from elmo.encoders import load_encoder
-from elmo.gap_check import judge
+from elmo.gap_check import CheckedGap, check_gaps, clearest, find_gaps, judge
 from elmo.results import GapGuess
 from elmo.text import BOS, EOS, MASK, UNK
 
@@ -412,6 +418,68 @@ def test_the_verdict_on_an_example(ranks, verdict):
     assert judge(guesses) == verdict
 
 
+def test_found_gaps_are_all_that_hold_and_no_other(encoders):
+    rng = np.random.default_rng(0)
+    sentences = [list(rng.choice(WORDS, size=6)) for _ in range(25)]
+    found = {(gap.text, gap.answer): gap for gap in find_gaps(encoders, sentences, {})}
+    verdicts = set()
+    for tokens in sentences:
+        for i, word in enumerate(tokens):
+            verdict = judge(fill_gap(encoders, tokens, i, k=1))
+            verdicts.add(verdict)
+            text = " ".join([*tokens[:i], "[gap]", *tokens[i + 1 :]])
+            holds = verdict in ("additive", "interacting") and word != "."
+            assert ((text, word) in found) == holds
+            if holds:
+                assert found[text, word].label == found[text, word].measured == verdict
+    assert {"additive", "one side knows", "nobody knows"} <= verdicts
+    assert find_gaps(encoders, [["the", "zebra", "saw"]], {}) == []
+
+
+def test_the_clearest_found_gaps_come_first_and_vary():
+    def gap(text, answer, label, product, joint):
+        p = {"a/forward": 0.1, "a/backward": 0.05, "a/product": product, "b/joint": joint}
+        return CheckedGap(text, answer, label, label, {}, {}, p)
+
+    gaps = [
+        gap("[gap] one", "x", "additive", 0.3, 0.9),
+        gap("[gap] two", "x", "additive", 0.8, 0.1),
+        gap("[gap] three", "x", "additive", 0.5, 0.1),
+        gap("x [gap]", "three", "additive", 0.4, 0.1),  # the same sentence as the one before
+        gap("[gap] four", "y", "additive", 0.2, 0.1),
+        gap("[gap] five", "z", "interacting", 0.3, 0.35),
+        gap("[gap] six", "z", "interacting", 0.0, 0.3),
+    ]
+    assert [g.text.split()[1] for g in clearest(gaps, 3)] == ["two", "three", "four", "six", "five"]
+    assert [g.text.split()[1] for g in clearest(gaps, 1)] == ["two", "six"]
+
+
+def test_own_sentences_come_from_every_kind_of_file(tmp_path):
+    example = {"sentences": ["It ran."], "more": [{"text": "He sat.", "sense": "s"}]}
+    (tmp_path / "examples.json").write_text(json.dumps({"examples": [example]}))
+    (tmp_path / "edits.json").write_text(json.dumps({"examples": [{"text": "It ran."}]}))
+    (tmp_path / "gaps.json").write_text(json.dumps({"gaps": [GAP]}))
+    files = [tmp_path / f"{name}.json" for name in ("examples", "edits", "gaps")]
+    assert [" ".join(s) for s in own_sentences(files)] == [
+        "It ran .",
+        "He sat .",
+        "The cat saw a dog .",
+    ]
+
+
+def test_checked_gaps_say_what_every_predictor_makes_of_them(encoders, tmp_path):
+    path = tmp_path / "gaps.json"
+    path.write_text(json.dumps({"gaps": [GAP]}))
+    (gap,) = check_gaps(encoders, path, {})
+    guesses = fill_gap(encoders, ["The", "cat", "saw", "a", "dog", "."], 1)
+    for guess in guesses:
+        name = f"{guess.encoder}/{guess.predictor}"
+        assert gap.favourites[name] == guess.words[0]
+        assert gap.ranks[name] == guess.rank
+        assert gap.probabilities[name] == pytest.approx(guess.probability, abs=1e-5)
+    assert gap.measured == judge(guesses)
+
+
 def test_the_command_makes_the_table_and_resumes(folders, tmp_path):
     rng = np.random.default_rng(0)
     pair = {"type": "agreement", "evidence": "right", "i": 1}
@@ -466,3 +534,6 @@ def test_the_command_says_what_it_lacks(folders, tmp_path, capsys):
     assert main([*base, "--probes", str(tmp_path), "--test", str(tmp_path / "test.txt")]) == 2
     assert "no text to tune the exponents on" in capsys.readouterr().err
     assert main([*base, "--only-gaps"]) == 0
+    (tmp_path / "own.json").write_text(json.dumps({"gaps": [GAP]}))
+    assert main([*base, "--only-gaps", "--find", str(tmp_path / "own.json")]) == 0
+    assert (tmp_path / "found.json").exists()
