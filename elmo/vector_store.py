@@ -12,9 +12,10 @@ q the mixed query,
 
     <mix g, q>  =  <[g_0; g_1; ...], [s_0 q; s_1 q; ...]>.
 
-That ranks by inner product, and cosine also divides by the length of the row's mix. So more rows
-than asked for are fetched with their vectors, scored exactly, and the best kept. What is lost is
-what was not among those fetched.
+That ranks by inner product, and cosine also divides by the length of the row's mix. A row may be
+stored at any scale without changing its cosines: it is stored divided by its mix's typical length,
+so that the two rankings nearly agree. Then more rows than asked for are fetched with their vectors,
+scored exactly, and the best kept. What is lost is what was not among those fetched.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class MilvusBank:
         self.client.create_collection(self.collection, schema=schema)
         for start in range(0, len(bank), ROWS_PER_INSERT):
             part = self._view(np.asarray(bank.vectors[start : start + ROWS_PER_INSERT], np.float32))
+            part /= np.maximum(_typical_length(part), 1e-12)[:, None, None]
             rows = [{"row": start + i, "vector": v.ravel()} for i, v in enumerate(part)]
             self.client.insert(self.collection, rows)
             yield start + len(rows)
@@ -119,3 +121,10 @@ class MilvusBank:
         if self.centered:
             vectors = vectors - (self.means.unit if self.unit else self.means.raw)
         return vectors
+
+
+def _typical_length(vectors: np.ndarray) -> np.ndarray:
+    """(N,) mean length of a row's mix, over the single layers and the even mix: (N, L, D)."""
+    corners = np.linalg.norm(vectors, axis=-1)  # (N, L)
+    even = np.linalg.norm(vectors.mean(axis=1), axis=-1, keepdims=True)
+    return np.concatenate([corners, even], axis=1).mean(axis=1)
