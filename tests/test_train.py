@@ -325,7 +325,7 @@ def test_two_processes_equal_one_with_the_same_whole_batch(kind, workplace):
     train(workplace, kind, "one", *tokens)
     arguments = command(workplace, kind, "two", *tokens)
     torchrun = [*(sys.executable, "-m", "torch.distributed.run"), "--nproc-per-node", "2"]
-    torchrun += ["--master-port", "29617"]
+    torchrun += ["--standalone"]  # a free port of its own
     subprocess.run(
         [*torchrun, *arguments], check=True, env=environment(), cwd=workplace, timeout=300
     )
