@@ -97,6 +97,12 @@ class Processes:
         if self.world > 1:
             distributed.barrier()
 
+    def leave(self) -> None:
+        """All together: a process that just ends may tear the connection from under another."""
+        if self.world > 1:
+            distributed.barrier()
+            distributed.destroy_process_group()
+
 
 class StopSignal:
     """Up once SIGTERM or SIGINT has come: the step in hand is finished, a checkpoint written."""
@@ -154,6 +160,7 @@ def run(args: argparse.Namespace) -> int:
     plan = {"model": model_config.kind, **dataclasses.asdict(config), **vars(schedule)}
     log.info("%s\nkernels: %s", plan, "compiled" if kernels.compiled() else "plain torch")
     Run(args, corpus, vocabulary, trainer, schedule, progress, processes).train(stop)
+    processes.leave()
     return 0
 
 
