@@ -44,7 +44,7 @@ import torch
 from torch import Tensor
 
 from elmo.mixing import METRICS, layer_pairs, pair_weights
-from elmo.neighbors import Comparison
+from elmo.neighbors import Comparison, in_parts
 
 ROWS_PER_BLOCK = 4_096
 MAX_DEPTH = 30  # bisections of one part of the simplex
@@ -223,12 +223,16 @@ class CosineBounds:
             best, level = found
         level = tables.signed(level + self.tolerance * self._least_length(corners))
         keep = torch.ones(scores.shape[1], dtype=torch.bool)
-        for start in range(0, len(keep), ROWS_PER_BLOCK):
-            block = slice(start, start + ROWS_PER_BLOCK)
-            rest = _Polynomials.of(weights @ products[:, block], weights @ norms[:, block])
-            keep[block] = rest.may_exceed(*level)
-            if start == 0 and keep[block].float().mean() > HOPELESS:
-                break  # the others would mostly stay as well: it takes smaller simplices
+
+        def bound(first: int, last: int) -> None:
+            for start in range(first, last, ROWS_PER_BLOCK):
+                block = slice(start, min(start + ROWS_PER_BLOCK, last))
+                rest = _Polynomials.of(weights @ products[:, block], weights @ norms[:, block])
+                keep[block] = rest.may_exceed(*level)
+                if start == first and keep[block].float().mean() > HOPELESS:
+                    break  # the others would mostly stay as well: it takes smaller simplices
+
+        in_parts(len(keep), bound)
         keep[shortlist[best]] = True
         return keep.numpy()
 

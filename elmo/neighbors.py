@@ -6,7 +6,9 @@ A ``Comparison`` is what remains of it, and answers for every mix without a vect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +16,9 @@ import torch
 
 from elmo.mixing import METRICS, pair_weights
 
-ROWS_PER_PASS = 1536  # vectors of one layer turned to float32 at once: they stay in the cache
+ROWS_PER_PASS = 2048  # vectors of one layer turned to float32 at once: they stay in the cache
 MIXES_PER_PASS = 64
+ROWS_FOR_THREADS = 60_000
 
 
 def layer_products(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
@@ -33,14 +36,33 @@ def layer_products(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
     flat = torch.from_numpy(np.asarray(rows).reshape(n * n_layers, width))
     left = torch.from_numpy(np.ascontiguousarray(queries, dtype=np.float32)).reshape(-1, width)
     found = torch.empty(len(left), n * n_layers)
-    buffer = torch.empty(ROWS_PER_PASS, width)
-    with torch.inference_mode():
-        for start in range(0, len(flat), ROWS_PER_PASS):
-            part = flat[start : start + ROWS_PER_PASS]
+
+    def multiply(first: int, last: int) -> None:
+        buffer = torch.empty(ROWS_PER_PASS, width)
+        for start in range(first, last, ROWS_PER_PASS):
+            end = min(start + ROWS_PER_PASS, last)
+            part = flat[start:end]
             if part.dtype != torch.float32:
                 part = buffer[: len(part)].copy_(part)
-            torch.mm(left, part.T, out=found[:, start : start + ROWS_PER_PASS])
+            torch.mm(left, part.T, out=found[:, start:end])
+
+    in_parts(len(flat), multiply)
     return found.numpy().reshape(len(queries), n_layers, n, n_layers)
+
+
+def in_parts(n: int, work: Callable[[int, int], None]) -> None:
+    """Calls ``work(first, last)`` on parts of n rows, side by side where that pays.
+
+    Torch's own threads wait for each other after every small operation. Where torch is told to use
+    one (``torch.set_num_threads(1)``), threads of ours each take a part of many rows instead.
+    """
+    n_threads = min(4, os.cpu_count() or 1)
+    if torch.get_num_threads() > 1 or n < ROWS_FOR_THREADS or n_threads == 1:
+        work(0, n)
+        return
+    ends = np.linspace(0, n, n_threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(work, ends, ends[1:]))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ the whole bank and among the browser's candidates. Then, as medians of ``--repea
 
 Run on an idle machine:
 
-    python tests/bench_bank.py [--rows 300000] [--repeats 15] [--threads 2] [--folder DIR]
+    python tests/bench_bank.py [--rows 300000] [--repeats 15] [--threads 1] [--folder DIR]
 
 The last line is one JSON document.
 """
@@ -161,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=1, help="of torch; see neighbors.in_parts")
     parser.add_argument("--folder", type=Path, help="keep the bank here between runs")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -222,7 +222,7 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     try:
         import faiss
 
-        faiss.omp_set_num_threads(options.threads)
+        faiss.omp_set_num_threads(os.cpu_count())
         rebuilds["rebuild_faiss_ms"] = search_faiss
     except ImportError:
         print("faiss-cpu is not installed: compared with NumPy alone")

@@ -149,3 +149,12 @@ def test_jaccard():
     np.testing.assert_allclose(matrix[0], [1, 0.5, 0, 0])
     assert matrix[2, 3] == 1
     np.testing.assert_array_equal(matrix, matrix.T)
+
+
+def test_parts_side_by_side_give_the_same(rng, monkeypatch):
+    rows = rng.normal(size=(5000, 3, 16)).astype(np.float16)
+    queries = rng.normal(size=(1, 3, 16)).astype(np.float32)
+    alone = layer_products(rows, queries)
+    monkeypatch.setattr("elmo.neighbors.ROWS_FOR_THREADS", 100)
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    np.testing.assert_allclose(layer_products(rows, queries), alone, rtol=1e-5, atol=1e-5)
