@@ -36,15 +36,18 @@ def compiled() -> ModuleType | None:
     compiler."""
     from torch.utils.cpp_extension import load
 
+    source = Path(__file__).with_name("kernels.cpp")
     cpu = platform.machine()
     if Path("/proc/cpuinfo").exists():  # -march=native: a build fits one kind of processor
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         cpu += "".join(line for line in lines if line.startswith(("model name", "flags")))
-    tag = hashlib.blake2b(f"{torch.__version__}{cpu}".encode(), digest_size=4).hexdigest()
+    # a name of its own for every source and place: two checkouts never rebuild each other's
+    key = f"{torch.__version__}{cpu}{source}{source.read_text('utf-8')}"
+    tag = hashlib.blake2b(key.encode(), digest_size=4).hexdigest()
     try:
         return load(
             f"both_ways_kernels_{tag}",
-            [str(Path(__file__).with_name("kernels.cpp"))],
+            [str(source)],
             extra_cflags=["-O3", "-march=native", "-ffast-math", "-fopenmp"],
         )
     except Exception as error:  # no compiler, no ninja, no headers: many types, one answer
