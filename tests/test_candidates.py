@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from elmo.bank import build_bank
-from elmo.candidates import bernstein, bisect, corner_weights, find_candidates, point_weights
+from elmo.bernstein import bernstein, corner_weights, point_weights
+from elmo.candidates import bisect, find_candidates
 from elmo.mixing import pair_weights
 from elmo.neighbors import Comparison
 from elmo.results import Encoding
