@@ -213,6 +213,7 @@ class InteractionSummary:
 
     size: (N, L) mean of ``Interaction.size`` over the positions between the edits, an example a
         row; mean, low, high: (L,) its mean and 95 % bootstrap interval over examples.
+    share: (L,) the same mean of ``Interaction.share``; NaN where no vector changes (layer 0).
     n_vectors: vectors between the edits, over all examples; n_zero: (L,) those whose interaction
         is exactly 0.0; n_unchanged: (L,) those that no edit changed at all.
     """
@@ -222,6 +223,7 @@ class InteractionSummary:
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    share: np.ndarray
     n_vectors: int
     n_zero: np.ndarray
     n_unchanged: np.ndarray

@@ -84,6 +84,7 @@ def summarize(results: Sequence[Interaction], seed: int = 0) -> InteractionSumma
         raise ValueError("a summary needs interactions of one encoder")
     between = [(r, slice(r.between.start, r.between.stop)) for r in results]
     size = np.stack([r.size[:, span].mean(axis=1) for r, span in between])  # (N, L)
+    share = np.stack([r.share[:, span].mean(axis=1) for r, span in between])  # NaN if unchanged
     rows = np.random.default_rng(seed).integers(len(size), size=(N_BOOTSTRAP, len(size)))
     low, high = np.percentile(size[rows].mean(axis=1), (2.5, 97.5), axis=0)
     return InteractionSummary(
@@ -92,6 +93,7 @@ def summarize(results: Sequence[Interaction], seed: int = 0) -> InteractionSumma
         mean=size.mean(axis=0),
         low=low,
         high=high,
+        share=share.mean(axis=0),
         n_vectors=sum(len(r.between) for r in results),
         n_zero=sum(r.exactly_zero[:, span].sum(axis=1) for r, span in between),
         n_unchanged=sum(r.unchanged[:, span].sum(axis=1) for r, span in between),
@@ -135,10 +137,10 @@ def run(options: argparse.Namespace) -> None:
                 "n_vectors": summary.n_vectors,
                 "n_zero": summary.n_zero.tolist(),
                 "n_unchanged": summary.n_unchanged.tolist(),
-                **{
-                    name: getattr(summary, name).round(5).tolist()
-                    for name in ("mean", "low", "high")
-                },
+                "mean": summary.mean.round(5).tolist(),
+                "low": summary.low.round(5).tolist(),
+                "high": summary.high.round(5).tolist(),
+                "share": [None if np.isnan(x) else round(float(x), 5) for x in summary.share],
             }
         )
         log.info("%s: %s", summary.encoder, summary.mean.round(3))

@@ -127,6 +127,9 @@ def test_summary_over_examples(encoder):
     np.testing.assert_allclose(summary.mean, np.mean(sizes, axis=0))
     assert (summary.low <= summary.mean).all()
     assert (summary.mean <= summary.high).all()
+    shares = [[r.share[k, between(r)].mean() for k in range(encoder.n_layers)] for r in results]
+    np.testing.assert_allclose(summary.share, np.mean(shares, axis=0))
+    assert np.isnan(summary.share[0])
     assert summary.n_unchanged.tolist() == [15] + [0] * (encoder.n_layers - 1)
     if encoder.halves:
         assert summary.n_zero.tolist() == [15] * encoder.n_layers
@@ -194,6 +197,7 @@ def test_the_command_writes_averages(tmp_path):
     assert main(arguments) == 0
     bilm, attention = json.loads((tmp_path / "o.json").read_text())["encoders"]
     assert bilm["mean"] == [0, 0, 0]
+    assert bilm["share"] == [None, 0, 0]
     assert bilm["n_zero"] == [6, 6, 6]
     assert attention["n_zero"] == [6, 0, 0, 0]
     assert attention["mean"][-1] > 0
