@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import lzma
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -537,3 +538,19 @@ def test_the_command_says_what_it_lacks(folders, tmp_path, capsys):
     (tmp_path / "own.json").write_text(json.dumps({"gaps": [GAP]}))
     assert main([*base, "--only-gaps", "--find", str(tmp_path / "own.json")]) == 0
     assert (tmp_path / "found.json").exists()
+
+
+def test_the_shipped_gaps_hold_and_the_shipped_table_is_whole():
+    folder = Path(__file__).parents[1] / "assets" / "cloze"
+    gaps = json.loads((folder / "found.json").read_text("utf-8"))["gaps"]
+    assert len(gaps) >= 40
+    assert {gap["label"] for gap in gaps} == {"additive", "interacting"}
+    for gap in gaps:
+        assert gap["holds"]
+        assert gap["text"].split().count("[gap]") == 1
+        for name, word in gap["favourites"].items():
+            if name.endswith(("forward", "backward")):
+                assert word != gap["answer"]
+    table = read_table(folder / "table.json")
+    assert {row.data for row in table.rows} >= {"cloze_agreement", "minpairs_blimp", "test text"}
+    assert all(row.values.shape == (len(table.predictors),) for row in table.rows)
