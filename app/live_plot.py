@@ -15,12 +15,11 @@ from app.parts import part
 def live_plot(encoder: str) -> gr.HTML:
     """One encoder's maps in a row; those of its mix follow the sliders.
 
-    Sends ``select`` with {sentence, token} when a point is clicked, and ``lasso`` with {tokens:
-    [[sentence, token], ...]} when points are caught.
+    Sends ``select`` with {sentence, token} when a point is clicked.
     """
     return part(
         "maps",
-        events=("select", "lasso"),
+        events=("select",),
         needs_plotly=True,
         options={"encoder": encoder},
         elem_id=f"maps-{encoder}",

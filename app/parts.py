@@ -2,7 +2,7 @@
 
 Their template is constant, so Gradio never rewrites what is inside, and no visitor's text passes
 through a template. What they show is sent as JSON through a ``feed``; what a visitor does in
-them comes back as their events (``select``, ``lasso``, ``visit``, ``basis``).
+them comes back as their events (``select``, ``visit``, ``basis``).
 """
 
 from __future__ import annotations
@@ -28,8 +28,34 @@ SCRIPTS = (
     "header.js",
     "live_plot.js",
     "labels.js",
+    "map_colors.js",
+    "map_controls.js",
+    "map_behind.js",
+    "map_scene.js",
+    "map_look.js",
     "maps.js",
+    "caught.js",
     "neighbors.js",
+    "neighbor_tab.js",
+    "lecture.js",
+    "values.js",
+    "word.js",
+    "word_edit.js",
+    "influence_grid.js",
+    "influence_panel.js",
+    "influence.js",
+    "interaction_chart.js",
+    "interaction.js",
+    "gaps.js",
+    "attention.js",
+    "heads.js",
+    "learning.js",
+    "task_charts.js",
+    "tasks.js",
+    "live_probe.js",
+    "claims.js",
+    "pictures.js",
+    "share.js",
 )
 
 
@@ -75,6 +101,11 @@ def part(
         apply_default_css=False,
         **kwargs,
     )
+
+
+def per_encoder_part(name: str, value: str, *events: str) -> gr.HTML:
+    """A part that is drawn anew when a model of other layers takes ELMo's place."""
+    return part(name, value=value, events=events, options={"perEncoder": True}, elem_id=name)
 
 
 def feed(value: str) -> gr.HTML:

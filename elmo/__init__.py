@@ -16,5 +16,7 @@ K     neighbors
 ====  =====================================================================
 
 Reading order: ``config``, ``text``, ``char_cnn``, ``bilm``, ``self_attention``,
-``scalar_mix``, ``language_model``, ``results``, ``encoders``.
+``scalar_mix``, ``language_model``, ``results``, ``encoders``. Then the folders, each by itself:
+``training`` makes the weights, ``original`` speaks the original ELMo's formats, ``banks`` finds
+neighbors, ``both_ways`` sets concatenated against joint, ``probing`` asks what layers hold.
 """

@@ -22,6 +22,7 @@ from elmo.config import ModelConfig
 from elmo.language_model import LanguageModel, empty_model
 
 HEAD = "head.weight"
+N_SPECIAL = 3  # rows of the vocabulary before its words: <S>, </S>, <UNK>
 UNIGRAM = "unigram"  # beside the weights, not one of them: log-probability of each word in training
 
 
@@ -57,6 +58,12 @@ class Checkpoint:
     def word_ids(self) -> dict[str, int]:
         """Each word's row in the vocabulary."""
         return {word: i for i, word in enumerate(self.vocabulary)}
+
+    def rank(self, word: str) -> int | None:
+        """How frequent a word was in the training text, 1 the most frequent; ``None`` for a word
+        that is not in the vocabulary, which training never asked for."""
+        row = self.word_ids.get(word, -1)
+        return row - N_SPECIAL + 1 if row >= N_SPECIAL else None
 
 
 def save_model(

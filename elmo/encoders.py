@@ -193,9 +193,8 @@ class Encoder:
                 start = (None, None)
                 if self.state == "warm":
                     start = start_states.repeat_pair(self._warm_pair(), len(framed))
-                hidden, weights, _ = inference.layers(x, lengths, start)
-        keep = attention and weights is not None
-        return hidden.cpu().numpy(), weights.cpu().numpy() if keep else None
+                hidden, weights, _ = inference.layers(x, lengths, start, attention)
+        return hidden.cpu().numpy(), None if weights is None else weights.cpu().numpy()
 
     def _ready(self) -> Inference:
         """The model laid out for this processor, made once for these weights."""
@@ -311,9 +310,9 @@ def load_elmo(
 
     Raises ``ValueError`` that lists everything missing, extra or misshapen in the files.
     """
-    from elmo import hdf5  # h5py is needed for this format alone
-    from elmo.model_files import find_model
-    from elmo.options import added_tokens, parse_options
+    from elmo.original import hdf5  # h5py is needed for this format alone
+    from elmo.original.model_files import find_model
+    from elmo.original.options import added_tokens, parse_options
 
     files = find_model(options, weights)
     values = parse_options(files.options)

@@ -16,6 +16,7 @@ from threading import Barrier
 import torch
 from torch import Tensor
 
+from elmo.attention_inference import FastAttention
 from elmo.bilm import FORGET_BIAS, BiLM, Packing, ProjectedLSTM, State
 from elmo.char_cnn import CharCNN
 from elmo.language_model import LanguageModel
@@ -282,7 +283,7 @@ class Inference:
         with torch.inference_mode(False), torch.no_grad():
             self.token_encoder = FastCharCNN(model.token_encoder, dtype)
             lstms = isinstance(model.stack, BiLM)
-            self.stack = FastBiLM(model.stack, dtype) if lstms else model.stack
+            self.stack = (FastBiLM if lstms else FastAttention)(model.stack, dtype)
 
     def token_vectors(self, char_ids: Tensor) -> Tensor:
         """Context-free vectors of N tokens: (N, C) ids -> (N, P)."""
@@ -293,9 +294,11 @@ class Inference:
         x: Tensor,
         lengths: Tensor,
         start: tuple[State | None, State | None] = (None, None),
+        attention: bool = False,
     ) -> tuple[Tensor, Tensor | None, tuple[State, State] | None]:
-        """(B, T, P) token vectors -> (L, B, T, D); attention and end states, or ``None``."""
+        """(B, T, P) token vectors -> (L, B, T, D); attention if asked for and end states, or
+        ``None``."""
         if isinstance(self.stack, FastBiLM):
             hidden, end = self.stack.run(x, lengths, start)
             return hidden, None, end
-        return *self.stack(x, lengths), None
+        return *self.stack(x, lengths, attention), None

@@ -183,7 +183,7 @@ class ClozeTable:
 
 @dataclass(frozen=True)
 class LayerGeometry:
-    """Measures by layer of one encoder (Ethayarajh 2019); see ``elmo.metrics.layer_geometry``.
+    """Measures by layer of one encoder (Ethayarajh 2019): ``probing.metrics.layer_geometry``.
 
     words: the W words measured, most frequent first; by_word: (W, L) their self-similarities.
     self_similarity, intra_sentence, explained, explained_uncentered: (3, L) mean, low and high of
@@ -229,8 +229,8 @@ class ProbeScore:
     """A score in points (percent), mean over seeds, with its 95 % bootstrap interval over test
     sentences and seeds.
 
-    task, encoder, representation: see ``elmo.probe_cells``; encoder ``"none"`` for baselines that
-    use no vectors. metric: ``"score"`` (accuracy, or F1 of entities), ``"accuracy"``,
+    task, encoder, representation: see ``probing.probe_cells``; encoder ``"none"`` for baselines
+    without vectors. metric: ``"score"`` (accuracy, or F1 of entities), ``"accuracy"``,
     ``"control"``, ``"selectivity"``, ``"unseen"``, ``"outside_vocabulary"``, ``"nearest_usage"``.
     n_test: test examples that the metric counts; n_train: training examples a seed.
     """

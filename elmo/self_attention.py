@@ -108,16 +108,24 @@ class SelfAttention(nn.Module):
             for linear in (block.attention.output, block.contract):
                 linear.weight.mul_(1 / math.sqrt(2 * len(self.blocks)))
 
-    def run(self, x: Tensor, lengths: Tensor, mask: str | None = None) -> tuple[list, list]:
-        """Layers (B, T, D) after each block, and attention weights (B, H, T, T) of each block."""
+    def place(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, T, D) with positions added, counted in the order of reading: a stack that reads
+        right to left counts from the end, or it would know how many words are still to come."""
         n_positions = x.shape[1]
         if n_positions > len(self.positions):
             raise ValueError(
                 f"{n_positions - 2} tokens are more than the {self.config.max_tokens} that the"
                 " attention encoder was trained on: shorten or split the sentence"
             )
-        allowed = allowed_keys(mask or self.mask, lengths, n_positions)
-        x = x + self.positions[:n_positions]
+        if self.mask != "anti-causal":
+            return x + self.positions[:n_positions]
+        from_end = lengths[:, None] - 1 - torch.arange(n_positions, device=x.device)
+        return x + self.positions[from_end.clamp(min=0)]
+
+    def run(self, x: Tensor, lengths: Tensor) -> tuple[list, list]:
+        """Layers (B, T, D) after each block, and attention weights (B, H, T, T) of each block."""
+        allowed = allowed_keys(self.mask, lengths, x.shape[1])
+        x = self.place(x, lengths)
         layers, attention = [], []
         for block in self.blocks:
             x, weights = block(x, allowed)

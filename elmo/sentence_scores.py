@@ -13,10 +13,19 @@ import numpy as np
 import torch
 
 from elmo.encoders import Encoder
-from elmo.evaluate import Perplexity
 from elmo.text import BOS, EOS, UNK
 
 MAX_LOGITS = 1 << 25  # at a time; the original vocabulary has 793,471 words
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """exp of the mean negative log-probability over n + 1 predictions a sentence: the words and
+    the end (backward: the beginning); unknown words are one class. ``mean`` is geometric."""
+
+    forward: float
+    backward: float
+    mean: float
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def run_text(page, text: str) -> float:
     return page.evaluate(
         """() => new Promise((done) => {
           const start = performance.now();
-          bothways.on('query', () => requestAnimationFrame(() => setTimeout(
+          bothways.on('near', () => requestAnimationFrame(() => setTimeout(
             () => done((performance.now() - start) / 1000))));
           document.querySelector('#run').click();
         })"""
@@ -134,7 +134,7 @@ def plot_page():
     import gradio as gr
     import plotly.graph_objects as go
 
-    from elmo.mixing import nearest, pair_norms, pair_products, similarity
+    from elmo.banks.mixing import nearest, pair_norms, pair_products, similarity
     from elmo.scalar_mix import softmax
 
     rng = np.random.default_rng(0)
@@ -212,7 +212,7 @@ def main() -> None:
         browser.new_page().close()
         start = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, "app.py", "--port", str(port), *sys.argv[1:]], cwd=ROOT
+            [sys.executable, "app.py", "--port", str(port), "--no-wordnet", *sys.argv[1:]], cwd=ROOT
         )
         try:
             wait_for_server(port, process)
@@ -224,7 +224,7 @@ def main() -> None:
             check_against_server(page, port, text)
             steps = time_slider(page)
             n_candidates = page.evaluate("bothways.candidatesOf('bilm').scores.length")
-            n_points = page.evaluate("bothways.state.maps.bilm.rows.length")
+            n_points = page.evaluate("bothways.state.maps.encoders.bilm.rows.length")
         finally:
             process.terminate()
             process.wait()

@@ -45,13 +45,13 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from elmo.bank import TokenBank  # noqa: E402
-from elmo.bank_build import build_files  # noqa: E402
-from elmo.bank_files import open_bank  # noqa: E402
-from elmo.candidates import find_candidates  # noqa: E402
+from elmo.banks.bank import TokenBank  # noqa: E402
+from elmo.banks.bank_build import build_files  # noqa: E402
+from elmo.banks.bank_files import open_bank  # noqa: E402
+from elmo.banks.candidates import find_candidates  # noqa: E402
+from elmo.banks.sources import Source  # noqa: E402
+from elmo.banks.tagged import TaggedSentence  # noqa: E402
 from elmo.results import Encoding  # noqa: E402
-from elmo.sources import Source  # noqa: E402
-from elmo.tagged import TaggedSentence  # noqa: E402
 
 N_LAYERS, WIDTH, K = 3, 512, 20
 N_WORDS, SENTENCE = 20_000, 10

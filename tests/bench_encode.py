@@ -43,8 +43,8 @@ import torch  # noqa: E402
 
 from elmo.config import BiLMConfig, CharConfig, ModelConfig  # noqa: E402
 from elmo.encoders import Encoder, load_elmo  # noqa: E402
-from elmo.hdf5 import write_model  # noqa: E402
 from elmo.language_model import build  # noqa: E402
+from elmo.original.hdf5 import write_model  # noqa: E402
 from elmo.products import Product  # noqa: E402
 from elmo.text import BOS, EOS  # noqa: E402
 

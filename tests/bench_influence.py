@@ -29,18 +29,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from elmo.both_ways import Edit  # noqa: E402
-from elmo.checkpoint import save_model  # noqa: E402
-from elmo.cloze import fill_gap  # noqa: E402
-from elmo.config import KINDS, shipped_config  # noqa: E402
-from elmo.encoders import Encoder, load_encoder  # noqa: E402
-from elmo.influence import (  # noqa: E402
+from elmo.both_ways.arithmetic import Edit  # noqa: E402
+from elmo.both_ways.cloze import fill_gap  # noqa: E402
+from elmo.both_ways.influence import (  # noqa: E402
     gradient_grid,
     influence_grids,
     random_replacements,
     replacement_grid,
 )
-from elmo.interaction import interaction  # noqa: E402
+from elmo.both_ways.interaction import interaction  # noqa: E402
+from elmo.checkpoint import save_model  # noqa: E402
+from elmo.config import KINDS, shipped_config  # noqa: E402
+from elmo.encoders import Encoder, load_encoder  # noqa: E402
 from elmo.language_model import build  # noqa: E402
 from elmo.text import BOS, EOS, MASK, UNK  # noqa: E402
 

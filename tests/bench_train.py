@@ -38,13 +38,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmo import kernels
-from elmo.batches import Batcher
 from elmo.config import shipped_config
-from elmo.corpus import build_vocabulary, load
 from elmo.language_model import build
-from elmo.objectives import both_ways, next_words
-from elmo.trainer import TrainConfig, Trainer
+from elmo.training import kernels
+from elmo.training.batches import Batcher
+from elmo.training.corpus import build_vocabulary, load
+from elmo.training.objectives import both_ways, next_words
+from elmo.training.trainer import TrainConfig, Trainer
 
 N_TOKENS, N_ROWS, PLAIN_ROWS = 20, 256, 64
 

@@ -63,11 +63,11 @@ def demo(services):
 
 
 @pytest.fixture(scope="session")
-def server(demo):
+def server(demo, services):
     """The address of the running page."""
     from app.ui import launch_options
 
-    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_options())
+    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_options(services))
     yield url
     demo.close()
 
@@ -86,13 +86,20 @@ def browser():
 def open_page(browser, server):
     """Opens the page as a new visitor; afterwards checks that nothing went wrong unseen.
 
-    ``open_page(theme="dark", width=390, height=844)``. Fails on a console error, an uncaught
-    exception, and on any request that leaves the machine.
+    ``open_page(theme="dark", width=390, height=844)``; ``address``: a link to open instead. Fails
+    on a console error, an uncaught exception, and on any request that leaves the machine.
     """
     contexts, troubles = [], []
 
-    def open_one(theme: str = "light", width: int = 1366, height: int = 768, **options):
+    def open_one(
+        theme: str = "light",
+        width: int = 1366,
+        height: int = 768,
+        address: str | None = None,
+        **options,
+    ):
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(1_000 * float(os.environ.get("BROWSER_SECONDS", "30")))
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: troubles.append(f"exception: {error}"))
@@ -101,9 +108,10 @@ def open_page(browser, server):
             lambda message: message.type == "error" and troubles.append(f"console: {message.text}"),
         )
         page.on("request", lambda request: troubles.extend(_outside(request.url, server)))
-        page.goto(f"{server}?__theme={theme}")
-        page.wait_for_selector("#lists .neighbor:visible")
-        page.wait_for_selector("#maps-attention .mix path.point")
+        page.goto(address or f"{server}?__theme={theme}")
+        if address is None:
+            page.wait_for_selector("#lists .neighbor:visible")
+            page.wait_for_selector("#maps-attention .mix path.point")
         return page
 
     yield open_one

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from app.figures import drawn_rows, frame_around, map_row, mix_factors, word_basis
+from app.choice import Choice
+from app.nearby import Pool, find_near
 from app.packing import pack, to_json, unpack
-from app.tables import pool, same_sense_triangle, same_word_triangle
-from elmo.bank import build_bank
-from elmo.mixing import simplex_grid
-from elmo.projection import fit_basis, mix_spread
+from app.views.maps import drawn_rows, frame_around, map_row, mix_factors, word_basis
+from app.views.triangle import same_word_shares
+from elmo.banks.bank import build_bank
+from elmo.banks.mixing import simplex_grid
+from elmo.banks.projection import fit_basis, mix_spread
 from elmo.results import Encoding
 from elmo.scalar_mix import softmax
 
@@ -19,7 +21,8 @@ SENTENCES = (("the", "bank", "closed"), ("a", "Bank", "of", "mud"), ("the", "ban
 def text():
     """Layer 0 knows the word only; layer 2 puts the third sentence far from the others."""
     rng = np.random.default_rng(1)
-    word_vectors = {w: rng.normal(size=8) for w in {t.lower() for s in SENTENCES for t in s}}
+    words = sorted({t.lower() for s in SENTENCES for t in s})
+    word_vectors = {w: rng.normal(size=8) for w in words}
     encodings = []
     for i, tokens in enumerate(SENTENCES):
         hidden = np.stack([[word_vectors[t.lower()] for t in tokens]] * 3).astype(np.float32)
@@ -85,10 +88,9 @@ def test_axes_of_a_word_show_where_its_copies_differ(text):
     basis = word_basis("bank", text, text, scale)
     row = map_row(text, basis, mix_spread(text), "bank", 100, "word")
     xy = coordinates_of(row)
-    copies = text.rows_of("bank")
-    assert (
-        abs(xy[copies[2], 2, 0] - xy[copies[0], 2, 0]) > 8 / scale[2]
-    )  # the first axis is the odd sentence
+    first, _, odd = text.rows_of("bank")
+    whole = np.linalg.norm(text.vectors[odd, 2] - text.vectors[first, 2]) / scale[2]
+    assert abs(xy[odd, 2, 0] - xy[first, 2, 0]) > 0.75 * whole  # of 8 axes the first one
     assert row["basis"] == "word"
     assert word_basis("mud", text, text, scale) is None
 
@@ -112,36 +114,16 @@ def test_one_point_has_a_frame_around_it():
     assert left < 4 < right and bottom < 4 < top
 
 
-def test_a_pool_lists_sentences_with_rows_only(text):
-    view = pool(build_bank(SENTENCES, [None, *_encodings(text)[1:]], mean=text.mean))
-    assert view["sentences"] == [1, 2] and view["n_rows"] == 7
-    assert unpack(view["norms"], 7, 6).shape == (7, 6)
-
-
-def _encodings(text):
-    return [
-        Encoding(s, text.vectors[text.sentence == i].transpose(1, 0, 2))
-        for i, s in enumerate(SENTENCES)
-    ]
-
-
-def test_the_triangle_peaks_where_the_layer_tells_senses_apart(text):
-    copies = [int(r) for r in text.rows_of("bank")]
-    labelled = [(copies[0], "money"), (copies[1], "money"), (copies[2], "river")]
-    triangle = same_sense_triangle(text, labelled, copies[0])
-    corner = {tuple(s): v for s, v in zip(simplex_grid(16), triangle["values"], strict=True)}
-    assert triangle["kind"] == "same sense"
-    assert corner[0, 0, 1] == 1
-    assert same_sense_triangle(text, labelled[1:], copies[1]) is None  # two copies, two senses
-
-
 def test_without_labels_the_triangle_counts_copies_of_the_word(text):
-    row = text.row(0, 1)
-    nothing = build_bank([("x",)], [None], mean=text.mean)
-    triangle = same_word_triangle(nothing, text, row, [])
-    corner = {tuple(s): v for s, v in zip(simplex_grid(16), triangle["values"], strict=True)}
+    def shares(sentence, position):
+        row, choice = text.row(sentence, position), Choice(pools=("text",))
+        queries = {"text": text.query(text.vectors[row])}
+        near = find_near([Pool("text", text, (), row)], queries, text.token(row), choice)
+        return same_word_shares(near, text.token(row))
+
+    corner = dict(zip(map(tuple, simplex_grid(16)), shares(0, 1), strict=True))
     assert corner[1, 0, 0] == 1  # in layer 0 the two other copies are the two nearest
-    assert same_word_triangle(nothing, text, text.row(1, 3), [])["values"] is None
+    assert shares(1, 3) is None
 
 
 def test_arrays_survive_the_way_to_the_browser():

@@ -4,12 +4,16 @@ import json
 from dataclasses import replace
 
 import gradio as gr
+import numpy as np
 import pytest
 
-from app.handlers import Handlers
+from app.handlers.maps import MapHandlers
+from app.handlers.page import Handlers
 from app.packing import unpack
 from app.state import Selection
-from app.views import first_choice
+from app.views.page import first_choice
+from elmo.banks.mixing import simplex_grid
+from elmo.banks.triangle import same_sense_shares
 
 
 @pytest.fixture
@@ -18,12 +22,17 @@ def handlers(services):
 
 
 @pytest.fixture
+def maps(services):
+    return MapHandlers(services)
+
+
+@pytest.fixture
 def first(handlers):
     return handlers.first_view()[0]
 
 
 def event(**data):
-    return gr.EventData(None, data)
+    return json.dumps(data)
 
 
 def test_the_page_opens_on_the_first_example(handlers, services):
@@ -33,8 +42,38 @@ def test_the_page_opens_on_the_first_example(handlers, services):
     assert (selection.sentence, selection.token) == example.focus
     assert view["run"]["sentences"] == [list(s) for s in example.tokens]
     assert view["run"]["question"] == example.question
-    assert view["query"]["triangle"]["kind"] == "same sense"
-    assert set(view["maps"]) == {"notice", "bilm", "attention"}
+    assert view["query"]["triangle"]["asked"] == "sense"
+    assert set(view["maps"]["encoders"]) == {"bilm", "attention"}
+
+
+def test_the_triangle_answers_what_it_is_asked(handlers, services, first):
+    def asked(question, selection=first):
+        chosen, message = handlers.ask(selection, event(question=question))
+        assert chosen.question == question
+        return json.loads(message)["query"]["triangle"]
+
+    mixes = simplex_grid(16)
+    for question in ("sense", "word", "examples"):
+        triangle = asked(question)
+        assert triangle["asked"] == question
+        assert triangle["possible"] == ["sense", "word", "examples"]  # WordNet is not there
+        assert len(triangle["values"]) == len(mixes)
+        assert 0 <= min(triangle["values"]) <= max(triangle["values"]) <= 1
+    assert asked("VERB")["asked"] == "sense"  # cannot be asked: the first that can
+    bank, shares = services.models["bilm"].bank, []
+    for example in services.examples:
+        numbers = services.bank_ids(example.tokens)
+        rows, senses = [], []
+        for number, sense in zip(numbers, example.senses, strict=True):
+            own = [r for r in bank.rows_of(example.word) if bank.sentence[r] == number]
+            if sense and own:
+                rows, senses = [*rows, own[0]], [*senses, sense]
+        found = same_sense_shares(bank.vectors[rows] - bank.mean, senses, mixes)
+        if found is not None:
+            shares.append(found)
+    np.testing.assert_allclose(asked("examples")["values"], np.mean(shares, axis=0), atol=1e-4)
+    with pytest.raises(gr.Error, match="question must be one of"):
+        handlers.ask(first, event(question="verbs"))
 
 
 def test_run_keeps_the_chosen_word_where_the_new_text_has_it(handlers, first):
@@ -89,25 +128,32 @@ def test_selecting_a_token_sends_its_products_only(handlers, services, first):
     view = json.loads(message)
     assert (selection.sentence, selection.token) == (2, 1)
     assert "run" not in view and "maps" not in view
-    bank = services.model("bilm").bank
-    products = unpack(view["query"]["encoders"]["bilm"]["bank"], len(bank), 6)
-    vector = services.encode("bilm", services.examples[0].tokens).vectors
-    row = services.encode("bilm", services.examples[0].tokens).row(2, 1)
-    assert products[5, 0] == pytest.approx(bank.vectors[5, 0] @ vector[row, 0], rel=1e-4)
+    near = view["near"]
+    assert near["place"] == [2, 1]
+    found = near["encoders"]["bilm"]
+    products = unpack(found["products"], 6, len(found["rows"]) // 3)
+    sentence, token, _ = found["rows"][:3]
+    pool, number, tokens = near["sentences"][sentence]
+    bank, own = (services.model("bilm").bank, services.encode("bilm", services.examples[0].tokens))
+    source = {"examples": bank, "text": own}[pool]
+    assert tokens[token] == source.sentences[number][token]
+    row = source.vectors[source.row(number, token), 0] - bank.mean[0]
+    query = own.vectors[own.row(2, 1), 0] - bank.mean[0]
+    assert products[0, 0] == pytest.approx(row @ query, rel=1e-3)
 
 
-def test_with_axes_of_the_word_a_new_word_brings_new_maps(handlers, first):
-    selection, message = handlers.set_basis(first, event(basis="word"))
-    assert json.loads(message)["maps"]["bilm"]["basis"] == "word"
+def test_with_axes_of_the_word_a_new_word_brings_new_maps(handlers, first, maps):
+    selection, message = maps.set_basis(first, event(basis="word"))
+    assert json.loads(message)["maps"]["encoders"]["bilm"]["basis"] == "word"
     _, message = handlers.select(selection, event(sentence=0, token=0))
     assert "maps" in json.loads(message)
 
 
-def test_a_rare_word_keeps_the_common_axes_and_says_so(handlers, first):
+def test_a_rare_word_keeps_the_common_axes_and_says_so(handlers, first, maps):
     selection, _, _ = handlers.run("A zyzzyva slept .", False, first)
     selection = replace(selection, sentence=0, token=1)
-    view = json.loads(handlers.set_basis(selection, event(basis="word"))[1])["maps"]
-    assert view["bilm"]["basis"] == "all"
+    view = json.loads(maps.set_basis(selection, event(basis="word"))[1])["maps"]
+    assert view["encoders"]["bilm"]["basis"] == "all"
     assert "less than 3 times" in view["notice"]
 
 
@@ -118,27 +164,29 @@ def test_a_place_that_is_not_there_is_a_message(handlers, first, data):
     with pytest.raises(gr.Error, match="must be a number from 0 to"):
         handlers.select(first, event(**data))
     with pytest.raises(gr.Error, match="must be a number from 0 to"):
-        handlers.select(first, gr.EventData(None, None))
+        handlers.select(first, "null")
 
 
 def test_a_neighbors_sentence_joins_the_text_and_is_chosen(handlers, services, first):
     wanted = 40
     added = services.bank_sentences[wanted]
-    text, picked, selection, message = handlers.visit(first, event(sentence=wanted, token=2))
+    text, picked, selection, message = handlers.visit(
+        first, event(pool="examples", number=wanted, token=2)
+    )
     assert text == f"{first.text}\n{added.text}" == selection.text
     assert picked is None
     assert (selection.sentence, selection.token) == (len(first.text.splitlines()), 2)
     assert json.loads(message)["run"]["sentences"][-1] == list(added.tokens)
 
 
-def test_unknown_axes_are_refused(handlers, first):
+def test_unknown_axes_are_refused(first, maps):
     with pytest.raises(gr.Error, match="basis must be one of all, word"):
-        handlers.set_basis(first, event(basis="<script>"))
+        maps.set_basis(first, event(basis="<script>"))
 
 
-def test_messages_quote_visitors_text_escaped(handlers, first):
+def test_messages_quote_visitors_text_escaped(first, maps):
     with pytest.raises(gr.Error) as caught:
-        handlers.set_basis(first, event(basis="<script>"))
+        maps.set_basis(first, event(basis="<script>"))
     assert "<script>" not in str(caught.value)
 
 
@@ -146,14 +194,14 @@ def test_attention_leaves_out_what_is_longer_than_it_was_trained_on(handlers, fi
     long = " ".join(f"w{i}" for i in range(300))
     selection, message, _ = handlers.run(f"{long}\nA short one .", True, first)
     view = json.loads(message)
-    assert view["run"]["encoders"]["bilm"]["n_rows"] == 304
-    assert view["run"]["encoders"]["attention"]["n_rows"] == 4
+    assert view["run"]["encoders"]["bilm"]["sentences"] == [0, 1]
+    assert view["run"]["encoders"]["attention"]["sentences"] == [1]
     assert "Sentence 1 has 300 tokens" in view["run"]["encoders"]["attention"]["message"]
-    assert view["query"]["encoders"]["attention"] is None
+    assert view["near"]["encoders"]["attention"] is None
     _, message, _ = handlers.run(long, True, first)
     view = json.loads(message)
-    assert view["maps"]["attention"]["rows"] == []
-    assert len(view["maps"]["bilm"]["rows"]) == 300
+    assert view["maps"]["encoders"]["attention"]["rows"] == []
+    assert len(view["maps"]["encoders"]["bilm"]["rows"]) == 300
 
 
 @pytest.mark.parametrize(
@@ -172,17 +220,17 @@ def test_attention_leaves_out_what_is_longer_than_it_was_trained_on(handlers, fi
     ids=["one", "tags", "long", "emoji", "arabic", "hindi", "japanese", "broken", "forty"],
 )
 @pytest.mark.parametrize("pretokenized", [False, True])
-def test_hostile_text_gives_a_whole_view(handlers, first, text, pretokenized):
+def test_hostile_text_gives_a_whole_view(handlers, first, text, pretokenized, maps):
     selection, message, _ = handlers.run(text, pretokenized, first)
     message.encode("ascii")  # survives any JSON encoder
     view = json.loads(message)
     n_tokens = sum(map(len, view["run"]["sentences"]))
     for kind, n_layers in [("bilm", 3), ("attention", 4)]:
-        row = view["maps"][kind]
+        row = view["maps"]["encoders"][kind]
         unpack(row["coordinates"], n_tokens, n_layers, 2)
         assert row["n_tokens"] == n_tokens
     handlers.select(selection, event(sentence=0, token=0))
-    handlers.set_basis(selection, event(basis="word"))
+    maps.set_basis(selection, event(basis="word"))
 
 
 def test_words_longer_than_the_model_reads_are_named(handlers, first):

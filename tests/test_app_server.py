@@ -54,6 +54,42 @@ def test_neighbors_agree_with_brute_force(client, services):
     assert set(found[0]) == {"token", "sentence", "position", "source", "score"}
 
 
+@pytest.mark.parametrize("measure", ["gap", "random", "word", "gradient"])
+def test_influence_is_the_pages_grid_and_exactly_zero_where_none_can_be(client, measure):
+    found = client.predict(
+        text=TEXT, sentence=1, layer=2, measure=measure, word="x", api_name="/influence"
+    )
+    assert found["tokens"] == ["She", "wrote", "a", "play", "."]
+    influence, reachable = (np.array(found[name]) for name in ("influence", "reachable"))
+    assert influence.shape == reachable.shape == (5, 5) and reachable.all()
+    assert (influence > 0).all()
+    found = client.predict(
+        text=TEXT, sentence=1, layer=0, measure=measure, word="x", api_name="/influence"
+    )
+    assert (np.array(found["reachable"]) == np.eye(5)).all()
+    assert (np.array(found["influence"])[~np.eye(5, dtype=bool)] == 0).all()
+
+
+def test_cloze_leaves_out_what_has_no_softmax(client):
+    assert client.predict(text=TEXT, position=1, api_name="/cloze") == []  # no trained weights
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "arguments", "message"),
+    [
+        ("/influence", {"sentence": 2}, "sentence must be 0 to 1, got 2"),
+        ("/influence", {"layer": 3}, "layer must be 0 to 2, got 3"),
+        ("/influence", {"measure": "luck"}, "measure must be one of gap, random"),
+        ("/cloze", {"position": 9}, "position must be 0 to 6, got 9"),
+        ("/cloze", {"position": 1, "n": 0}, "n must be 1 to 100, got 0"),
+        ("/mix", {"weights": [1.0]}, "3 layers need as many weights, got 1"),
+    ],
+)
+def test_every_endpoint_says_what_is_allowed(client, endpoint, arguments, message):
+    with pytest.raises(AppError, match=message):
+        client.predict(text=TEXT, **arguments, api_name=endpoint)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -88,7 +124,7 @@ def test_slow_jobs_do_not_keep_others_waiting(client, services, monkeypatch):
 
 def test_private_events_are_not_endpoints(client):
     names = client.view_api(return_format="dict", print_info=False)["named_endpoints"]
-    assert set(names) == {"/encode", "/mix", "/neighbors"}
+    assert set(names) == {"/encode", "/mix", "/neighbors", "/influence", "/cloze"}
 
 
 def test_only_our_own_files_are_served(server):
@@ -99,3 +135,26 @@ def test_only_our_own_files_are_served(server):
     assert "javascript" in get(PLOTLY_JS).headers["content-type"]
     assert get(STATIC.parent / "services.py").status_code == 403
     assert get("/etc/passwd").status_code == 403
+
+
+def test_a_visitor_who_sends_too_much_is_told_so_and_others_are_not_kept(server):
+    from app.sessions import MAX_WAITING
+
+    client = httpx.Client(base_url=server, timeout=60)
+    config = client.get("/config").json()
+    (fn,) = (d["id"] for d in config["dependencies"] if d["api_name"] == "mix")
+
+    def join(session):
+        data = ["A play .", [0, 0, 0], 1, "bilm", False]
+        body = {"data": data, "fn_index": fn, "session_hash": session}
+        return client.post("/gradio_api/queue/join", json=body)
+
+    for _ in range(MAX_WAITING):
+        assert join("greedy").status_code == 200
+    refused = join("greedy")
+    assert refused.status_code == 400
+    assert refused.json()["detail"].startswith(f"{MAX_WAITING} requests of yours are waiting")
+    assert join("modest").status_code == 200
+    stream = client.get("/gradio_api/queue/data", params={"session_hash": "greedy"}).text
+    assert stream.count('"success":true') == MAX_WAITING
+    assert join("greedy").status_code == 200

@@ -8,7 +8,7 @@ import pytest
 from app.examples import load_examples
 from app.services import TextCache, encode_what_fits, load_services
 from app.settings import ROOT, Settings
-from elmo.bank import build_bank
+from elmo.banks.bank import build_bank
 from elmo.results import Encoding
 
 

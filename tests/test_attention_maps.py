@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from small_models import small_encoder
 
-from elmo.attention_maps import attention_cell, head_statistics, rollout
+from elmo.both_ways.attention_maps import attention_cell, head_statistics, rollout
 from elmo.results import Encoding
 
 SENTENCE = ["the", "cat", "saw", "a", "dog"]

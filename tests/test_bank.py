@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from elmo.bank import build_bank
+from elmo.banks.bank import build_bank
 from elmo.results import Encoding
 
 SENTENCES = [("The", "bank"), ("too", "long"), ("a", "Bank", "bank")]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from small_models import small_encoder
 
-from elmo import bank_build
-from elmo.bank import build_bank
-from elmo.bank_build import bank_folder, build_files, encoder_digest, open_or_build
-from elmo.bank_command import run
-from elmo.bank_files import DamagedBank, check_vectors, open_bank
-from elmo.sources import Source, sentences_source
-from elmo.tagged import Tag, TaggedSentence
+from elmo.banks import bank_build
+from elmo.banks.bank import build_bank
+from elmo.banks.bank_build import bank_folder, build_files, encoder_digest, open_or_build
+from elmo.banks.bank_command import run
+from elmo.banks.bank_files import DamagedBank, check_vectors, open_bank
+from elmo.banks.sources import Source, sentences_source
+from elmo.banks.tagged import Tag, TaggedSentence
 
 WORDS = [
     "the",
@@ -170,7 +170,7 @@ def test_damage_is_noticed_and_the_bank_built_again(tmp_path, encoder, source, n
 def test_a_flipped_bit_between_the_sampled_blocks_is_found_by_the_full_check(
     tmp_path, encoder, source, monkeypatch
 ):
-    monkeypatch.setattr("elmo.bank_files.BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr("elmo.banks.bank_files.BLOCK_BYTES", 1 << 10)
     folder = bank_folder(tmp_path, encoder, source)
     build_files(folder, source, encoder)
     content = bytearray((folder / "vectors.f16").read_bytes())
@@ -226,10 +226,10 @@ def test_tags_are_looked_up_by_row(tmp_path, encoder, sentences, source):
 def test_the_command_builds_checks_and_searches(tmp_path, encoder, capsys, monkeypatch):
     text = tmp_path / "few.txt"
     text.write_text("the bank of the river\n\nevery bank in town\n", encoding="utf-8")
-    monkeypatch.setattr("elmo.bank_command.encoder_from", lambda _: encoder)
+    monkeypatch.setattr("elmo.banks.bank_command.encoder_from", lambda _: encoder)
     from argparse import ArgumentParser
 
-    from elmo.bank_command import add_arguments
+    from elmo.banks.bank_command import add_arguments
 
     parser = ArgumentParser()
     add_arguments(parser)

@@ -43,7 +43,7 @@ def test_sliders_by_keyboard_move_everything(open_page):
     drawn = page.evaluate("document.querySelector('#maps-bilm .mix .plot').data[0].x[0]")
     expected = page.evaluate(
         """() => {
-          const map = bothways.state.maps.bilm;
+          const map = bothways.state.maps.encoders.bilm;
           const x = new Float64Array(map.rows.length), y = new Float64Array(map.rows.length);
           const factors = bothways.mixFactors(map, bothways.weights.bilm.s, 1);
           bothways.mixCoordinates(map.coordinates, factors, x, y);
@@ -87,14 +87,14 @@ def test_everything_is_reached_by_tab(open_page):
     assert wanted <= seen
 
 
-def test_table_rows_and_columns_by_keyboard(open_page):
+def test_neighbors_and_banks_by_keyboard(open_page):
     page = open_page()
     page.get_by_role("tab", name="Neighbors").click()
-    page.wait_for_selector("#table tbody .neighbor")
-    page.locator("#table thead button").nth(0).press("Enter")
-    assert page.locator("#table thead th").nth(2).get_attribute("aria-sort") == "descending"
-    page.get_by_role("button", name="your text").press("Enter")
-    row = page.locator("#table tbody .neighbor:visible").first
+    page.wait_for_selector("#table .neighbor:visible")
+    page.get_by_role("button", name="our examples").press("Enter")
+    page.wait_for_function("bothways.state.near.choice.pools.length === 1")
+    page.wait_for_function("!document.querySelector('.table-view').classList.contains('stale')")
+    row = page.locator("#table .neighbor:visible").first
     row.press("Enter")
     page.wait_for_function("!document.querySelector('.table-view').classList.contains('stale')")
     chosen = page.locator("#strip .token.chosen")
@@ -143,7 +143,7 @@ def test_a_phone_has_one_column_and_no_sideways_scroll(open_page):
     assert panels.evaluate("node => node.scrollWidth > node.clientWidth")
     assert panels.evaluate("node => getComputedStyle(node).scrollSnapType").startswith("x")
     page.get_by_role("tab", name="Neighbors").click()
-    page.wait_for_selector("#table tbody .neighbor")
+    page.wait_for_selector("#table .neighbor:visible")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
@@ -233,10 +233,9 @@ def test_300_tokens_blank_the_attention_row_with_a_reason(open_page):
     message = page.locator("#lists .list[data-encoder=attention] .message")
     assert "at most" in message.inner_text()
     page.get_by_role("tab", name="Neighbors").click()
-    page.wait_for_selector("#table tbody .neighbor")
-    assert "\u2013" in page.locator("#table tbody tr").first.inner_text()
-    page.locator("#table thead button").nth(4).click()
-    assert "300 tokens" in page.locator("#table .message").inner_text()
+    page.wait_for_selector("#table .neighbor:visible")
+    message = page.locator("#table .near-list[data-encoder=attention] .message")
+    assert "300 tokens" in message.inner_text()
     page.get_by_role("tab", name="Maps").click()
     run_text(page, "A short one .")
     page.wait_for_selector("#maps-attention .mix path.point:visible")

@@ -52,7 +52,9 @@ def test_the_page_opens_on_a_computed_example(open_page, services):
     assert page.locator("#strip li").count() == len(example.sentences)
     assert page.locator("#strip .token.chosen").inner_text() == "play"
     assert page.locator("#strip .token.copy").count() == 5
-    assert page.locator("#tabs [role=tab]:visible").all_inner_texts() == ["Maps", "Neighbors"]
+    tabs = page.locator("#tabs [role=tab]:visible").all_inner_texts()
+    names = "Maps Neighbors Word Influence Gaps Attention Tasks Claims"
+    assert tabs == names.split()
     assert page.locator(".panel:visible").count() == 10
     assert page.locator("#lists .list").count() == 5
     # Six equal vectors are one dot with a count, in both encoders.
@@ -147,6 +149,13 @@ def test_a_lasso_marks_its_tokens_in_every_map_and_in_the_text(open_page):
     marked = "[...document.querySelectorAll('.plot')].map((plot) => plot.data[1].x.length)"
     counts = set(page.evaluate(marked))
     assert len(counts) == 1 and 0 < counts.pop() <= caught
+    assert page.locator("#caught li").count() == caught
+    assert not page.locator("#lists .columns").is_visible()
+    page.locator("#caught .neighbor").first.click()  # a token of the list is chosen
+    page.wait_for_function("bothways.state.query.sentence === bothways.state.chosen.sentence")
+    page.get_by_role("button", name="let go").click()
+    assert page.locator("#strip .token.caught").count() == 0
+    assert page.locator("#lists .columns").is_visible()
 
 
 def test_pointing_at_a_dot_rings_its_token_in_every_map(open_page):
@@ -203,7 +212,7 @@ def _drawn(page, panel):
 def test_numbers_in_the_browser_equal_the_servers(open_page, services):
     import numpy as np
 
-    from elmo.mixing import nearest, similarity
+    from elmo.banks.mixing import nearest, similarity
     from elmo.scalar_mix import mix_layers, softmax
 
     page = open_page()
@@ -226,7 +235,7 @@ def test_numbers_in_the_browser_equal_the_servers(open_page, services):
                 """([kind, w, gamma]) => {
                   const s = bothways.softmax(w);
                   const set = bothways.candidatesOf(kind);
-                  const map = bothways.state.maps[kind], n = map.rows.length;
+                  const map = bothways.state.maps.encoders[kind], n = map.rows.length;
                   const x = new Float64Array(n), y = new Float64Array(n);
                   const factors = bothways.mixFactors(map, s, gamma);
                   bothways.mixCoordinates(map.coordinates, factors, x, y);
@@ -244,7 +253,7 @@ def test_numbers_in_the_browser_equal_the_servers(open_page, services):
                 ]
             )
             spread = np.sqrt(np.square(examples).sum(axis=1).mean()) / gamma
-            xy = mixed @ model.basis.axes / spread
+            xy = mixed @ model.basis.axes[:, :2] / spread
             np.testing.assert_allclose(np.transpose([found["x"], found["y"]]), xy, atol=1e-4)
 
 
@@ -266,6 +275,17 @@ def test_typed_values_presets_and_reset(open_page):
     page.wait_for_timeout(100)
     assert page.evaluate("bothways.weights.bilm.w") == [0, 0, 0]
     assert _typed(page) == ["0.00", "0.00", "0.00", "1.00"]
+
+
+def test_a_mix_of_ones_own_is_kept_and_recalled(open_page):
+    page = open_page()
+    page.evaluate("bothways.setWeights('bilm', {w: [1, -2, 0.5], gamma: 2})")
+    page.locator(".pill.keep").click()
+    page.locator(".pill", has_text="reset").click()
+    page.wait_for_function("bothways.weights.bilm.gamma === 1")
+    page.locator(".pill", has_text="mine").click()
+    assert page.evaluate("bothways.weights.bilm.w") == [1, -2, 0.5]
+    assert page.evaluate("bothways.weights.bilm.gamma") == 2
 
 
 def test_gamma_scales_the_map_and_leaves_cosines_alone(open_page):
@@ -360,45 +380,11 @@ def test_a_neighbors_sentence_joins_the_text(open_page):
 
 def test_axes_of_the_chosen_word(open_page):
     page = open_page()
-    page.get_by_role("button", name="this word").click()
-    page.wait_for_function("bothways.state.maps.bilm.basis === 'word'")
+    page.locator("select[data-name=axes]").select_option("word")
+    page.wait_for_function("bothways.state.maps.encoders.bilm.basis === 'word'")
     assert "PCA of \u201cplay\u201d" in page.locator("#maps-bilm .method").inner_text()
-    page.get_by_role("button", name="all words").click()
-    page.wait_for_function("bothways.state.maps.bilm.basis === 'all'")
-
-
-def test_the_long_table_follows_columns_filters_and_sliders(open_page):
-    page = open_page()
-    page.get_by_role("tab", name="Neighbors").click()
-    rows = page.locator("#table tbody tr:visible")
-    page.wait_for_function("document.querySelectorAll('#table tbody tr').length === 20")
-    words = rows.locator("b")
-    page.get_by_role("button", name="this one").click()
-    assert {w.lower() for w in words.all_inner_texts()} == {"play"}
-    page.get_by_role("button", name="others").click()
-    assert "play" not in {w.lower() for w in words.all_inner_texts()}
-    page.get_by_role("button", name="your text").click()
-    assert all("your sentence" in text for text in rows.locator("small").all_inner_texts())
-    page.locator("#table thead button").nth(1).click()
-    column = page.locator("#table thead th").nth(3)
-    assert column.get_attribute("aria-sort") == "descending"
-    scores = [float(x.replace("\u2212", "-")) for x in _column(page, 1)]
-    assert scores == sorted(scores, reverse=True)
-    page.get_by_role("button", name="Euclidean").click()
-    assert column.get_attribute("aria-sort") == "ascending"
-    page.locator("#table thead button").nth(3).click()
-    before = _column(page, 3)
-    drag(page, weight(page, 0), 0.95)
-    page.wait_for_timeout(100)
-    assert _column(page, 3) != before
-
-
-def _column(page, i):
-    return (
-        page.locator("#table tbody tr:visible")
-        .locator(f"td.value:nth-of-type({i + 3})")
-        .all_inner_texts()
-    )
+    page.locator("select[data-name=axes]").select_option("all")
+    page.wait_for_function("bothways.state.maps.encoders.bilm.basis === 'all'")
 
 
 def test_two_visitors_do_not_see_each_other(open_page):
@@ -417,9 +403,24 @@ def test_two_visitors_do_not_see_each_other(open_page):
 def test_model_cards(open_page):
     page = open_page()
     page.get_by_role("button", name="Models").click()
-    dialog = page.locator("dialog.cards")
+    dialog = page.locator("dialog.cards[aria-label=Models]")
     assert dialog.is_visible()
     assert dialog.locator("h3").all_inner_texts() == ["ELMo", "Self-attention"]
     assert "random: no trained model was found" in dialog.inner_text()
     page.keyboard.press("Escape")
     assert not dialog.is_visible()
+
+
+def test_of_quick_clicks_the_last_one_counts(open_page):
+    """Also while the first is still being answered."""
+    page = open_page()
+    page.evaluate(
+        """() => document.querySelectorAll('#strip .token').forEach(
+             (token, i) => i % 7 === 0 && token.click())"""
+    )
+    page.wait_for_function(
+        """() => { const {query, chosen} = bothways.state;
+             return query.sentence === chosen.sentence && query.token === chosen.token; }"""
+    )
+    word = page.evaluate("bothways.chosenWord()")
+    assert page.locator("#lists h3 em").inner_text() == word

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from elmo.bank import build_bank
-from elmo.bernstein import bernstein, corner_weights, point_weights
-from elmo.candidates import bisect, find_candidates
-from elmo.mixing import pair_weights
-from elmo.neighbors import Comparison
+from elmo.banks.bank import build_bank
+from elmo.banks.bernstein import bernstein, corner_weights, point_weights
+from elmo.banks.candidates import bisect, find_candidates
+from elmo.banks.mixing import pair_weights
+from elmo.banks.neighbors import Comparison
 from elmo.results import Encoding
 
 K = 20

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from elmo.claim_evidence import gap_differences, shipped_differences
-from elmo.claim_list import ALL_TASKS, CLAIMS
-from elmo.claims import (
+from elmo.probing.claim_evidence import gap_differences, shipped_differences
+from elmo.probing.claim_list import ALL_TASKS, CLAIMS
+from elmo.probing.claims import (
     CONTRADICTED,
     EXACT,
     SUPPORTED,
@@ -22,9 +22,9 @@ from elmo.claims import (
     judge,
     verdict,
 )
-from elmo.geometry import reach_differences, self_similarity_differences
-from elmo.probe_report import write_table
-from elmo.probe_tasks import TASKS
+from elmo.probing.geometry import reach_differences, self_similarity_differences
+from elmo.probing.probe_report import write_table
+from elmo.probing.probe_tasks import TASKS
 from elmo.results import ClozeRow, ClozeTable, Difference, LayerGeometry, ProbeTable
 
 
@@ -137,17 +137,17 @@ def test_gap_differences_are_joint_minus_product():
 
 
 def test_evidence_comes_from_whatever_is_shipped(tmp_path):
-    assert shipped_differences(tmp_path) == {}
+    assert shipped_differences(tmp_path / "probes", tmp_path / "cloze") == {}
     table = ProbeTable({}, (), (), (difference(1.0, 0.5, 1.5, key="layers.upos"),))
     write_table(tmp_path / "probes" / "table.json", table)
-    found = shipped_differences(tmp_path)
+    found = shipped_differences(tmp_path / "probes", tmp_path / "cloze")
     assert found == {"layers.upos": table.differences[0]}
     results = {r.claim.key: r for r in judge(CLAIMS, found)}
     tests = {t.what: t.verdict for t in results["syntax_below_meaning"].tests}
     assert tests["part of speech: layer 1 minus layer 2"] == SUPPORTED
     (tmp_path / "probes" / "table.json").write_text("{}")
     with pytest.raises(ValueError, match="not a table of probes"):
-        shipped_differences(tmp_path)
+        shipped_differences(tmp_path / "probes", tmp_path / "cloze")
 
 
 def test_every_measured_key_is_one_that_some_measurement_ships():

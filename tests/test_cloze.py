@@ -9,8 +9,7 @@ import torch
 from small_models import KINDS, small_encoder, small_model
 
 from elmo.__main__ import main
-from elmo.checkpoint import load_model, save_model
-from elmo.cloze import (
+from elmo.both_ways.cloze import (
     Exponents,
     fill_gap,
     gap_log_probabilities,
@@ -19,14 +18,14 @@ from elmo.cloze import (
     product,
     tune_exponents,
 )
-from elmo.cloze_items import (
+from elmo.both_ways.cloze_items import (
     Item,
     own_sentences,
     random_items,
     read_minimal_pairs,
     read_own_gaps,
 )
-from elmo.cloze_table import (
+from elmo.both_ways.cloze_table import (
     balanced_strata,
     known_items,
     make_row,
@@ -34,8 +33,9 @@ from elmo.cloze_table import (
     score,
     table_rows,
 )
+from elmo.both_ways.gap_check import CheckedGap, check_gaps, clearest, find_gaps, judge
+from elmo.checkpoint import load_model, save_model
 from elmo.encoders import load_encoder
-from elmo.gap_check import CheckedGap, check_gaps, clearest, find_gaps, judge
 from elmo.results import GapGuess
 from elmo.text import BOS, EOS, MASK, UNK
 

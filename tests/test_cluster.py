@@ -12,8 +12,8 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow comes with the optional ray[
 pq = pytest.importorskip("pyarrow.parquet")
 
 from elmo.__main__ import main  # noqa: E402
-from elmo.cluster import Worker, pending_files  # noqa: E402
 from elmo.encoders import load_elmo  # noqa: E402
+from elmo.original.cluster import Worker, pending_files  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {
@@ -54,7 +54,7 @@ def check_output(folder, encoder, names=tuple(FILES)):
 def worker(arguments, **changes):
     import argparse
 
-    from elmo.cluster import add_arguments
+    from elmo.original.cluster import add_arguments
 
     parser = argparse.ArgumentParser()
     add_arguments(parser)

@@ -5,7 +5,7 @@ import lzma
 import numpy as np
 import pytest
 
-from elmo import corpus as corpora
+from elmo.training import corpus as corpora
 
 LINES = ["the cat sat .", "a cat sat on the mat .", "", "the dog .", "the  end  naïve\u00a0word"]
 

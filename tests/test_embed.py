@@ -8,12 +8,12 @@ import pytest
 import reference
 from small_models import small_model
 
-import elmo.embed as embed
+import elmo.original.embed as embed
 from elmo.__main__ import main
 from elmo.checkpoint import save_model
-from elmo.embed import duration
 from elmo.encoders import Encoder, load_elmo
-from elmo.vector_files import metadata_path
+from elmo.original.embed import duration
+from elmo.original.vector_files import metadata_path
 
 LINES = [
     "The cat sat .",

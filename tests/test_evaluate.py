@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from elmo import evaluate, gaps
 from elmo.__main__ import main
 from elmo.checkpoint import save_model
 from elmo.config import AttentionConfig, BiLMConfig, CharConfig, ModelConfig
-from elmo.corpus import build_vocabulary, load
 from elmo.language_model import build
 from elmo.text import char_ids
+from elmo.training import evaluate, gaps
+from elmo.training.corpus import build_vocabulary, load
 
 SENTENCES = [["the", "cat", "sat"], ["a", "dog"], ["the", "dog", "saw", "the", "bird"], ["unseen"]]
 CHAR = CharConfig(16, filters=((1, 8), (2, 8)))

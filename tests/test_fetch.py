@@ -8,9 +8,9 @@ import h5py
 import pytest
 import reference
 
-import elmo.fetch as fetch_module
+import elmo.original.fetch as fetch_module
 from elmo.__main__ import main
-from elmo.fetch import BASE_URL, MODELS, Published, fetch
+from elmo.original.fetch import BASE_URL, MODELS, Published, fetch
 
 STEM = "tiny"
 
@@ -157,7 +157,7 @@ def test_the_published_models():
 def test_the_recorded_parameters_are_those_of_the_architectures():
     from bench_encode import official_config
 
-    from elmo.hdf5 import layout
+    from elmo.original.hdf5 import layout
 
     for size in ("small", "medium", "original"):
         shapes = [dataset.shape for dataset in layout(official_config(size))]

@@ -7,9 +7,9 @@ import torch
 from small_models import KINDS, small_encoder
 
 from elmo.__main__ import main
-from elmo.both_ways import Edit, Interaction
+from elmo.both_ways.arithmetic import Edit, Interaction
+from elmo.both_ways.interaction import apply_edit, interaction, read_examples, summarize
 from elmo.encoders import untrained_encoder
-from elmo.interaction import apply_edit, interaction, read_examples, summarize
 from elmo.scalar_mix import softmax
 
 SENTENCE = ["the", "cat", "that", "saw", "the", "dog", "ran", "home", "early", "today"]

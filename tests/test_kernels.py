@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from elmo import kernels
-from elmo.batches import char_table
 from elmo.bilm import BiLM
 from elmo.char_cnn import CharCNN
 from elmo.config import BiLMConfig, CharConfig
-from elmo.objectives import run_bilm, token_vectors
+from elmo.training import kernels
+from elmo.training.batches import char_table
+from elmo.training.objectives import run_bilm, token_vectors
 
 needs_compiler = pytest.mark.skipif(kernels.compiled() is None, reason="no C++ compiler")
 WAYS = ["plain", pytest.param("compiled", marks=needs_compiler)]

@@ -4,7 +4,7 @@ import torch
 from small_models import KINDS, small_model
 from torch.nn import functional as F
 
-from elmo.learning_signal import gradient_test, objective
+from elmo.both_ways.learning_signal import gradient_test, objective
 from elmo.text import BOS, EOS, MASK, char_ids
 
 SENTENCE = ["the", "cat", "saw", "a", "dog"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from elmo.metrics import (
+from elmo.probing.metrics import (
     cosine_matrix,
     explained_variance,
     intra_sentence_similarity,

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from elmo.bank import build_bank
-from elmo.mixing import (
+from elmo.banks.bank import build_bank
+from elmo.banks.mixing import (
     layer_pairs,
     nearest,
     pair_norms,
     pair_products,
     pair_weights,
-    share_among_nearest,
     similarity,
     simplex_grid,
 )
@@ -111,22 +110,3 @@ def test_simplex_grid_has_the_three_corners_and_sums_to_one():
     assert grid[:3].tolist() == [[1, 0, 0], [0.75, 0.25, 0], [0.5, 0.5, 0]]
     four = simplex_grid(3, 4)
     assert len(four) == 20 and len(np.unique(four, axis=0)) == 20
-
-
-def test_share_among_nearest_peaks_where_the_layer_tells_the_rows_apart():
-    rows = np.zeros((4, 3, 2), np.float32)
-    rows[:, 0] = 1  # layer 0 says nothing
-    rows[:2, 2] = [1, 0]  # layer 2 tells the first two from the last two
-    rows[2:, 2] = [0, 1]
-    query = rows[0]
-    shares = share_among_nearest(
-        pair_products(rows, query),
-        pair_norms(rows),
-        pair_norms(query[None])[0],
-        np.array([True, True, False, False]),
-        2,
-        np.array([[0.0, 0, 1], [0.5, 0, 0.5]]),
-    )
-    assert shares.tolist() == [1, 1]
-    none = np.zeros((0, 6), np.float32)
-    assert share_among_nearest(none, none, none, none, 5, np.eye(3)).tolist() == [0, 0, 0]

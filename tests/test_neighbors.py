@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from elmo.bank import build_bank
-from elmo.neighbors import jaccard, layer_products
+from elmo.banks.bank import build_bank
+from elmo.banks.neighbors import jaccard, layer_products
 from elmo.results import Encoding
 from elmo.scalar_mix import softmax
 
@@ -155,6 +155,6 @@ def test_parts_side_by_side_give_the_same(rng, monkeypatch):
     rows = rng.normal(size=(5000, 3, 16)).astype(np.float16)
     queries = rng.normal(size=(1, 3, 16)).astype(np.float32)
     alone = layer_products(rows, queries)
-    monkeypatch.setattr("elmo.neighbors.ROWS_FOR_THREADS", 100)
+    monkeypatch.setattr("elmo.banks.neighbors.ROWS_FOR_THREADS", 100)
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     np.testing.assert_allclose(layer_products(rows, queries), alone, rtol=1e-5, atol=1e-5)

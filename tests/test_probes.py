@@ -8,20 +8,26 @@ import pytest
 import torch
 
 from elmo.__main__ import main
-from elmo.bank import build_bank
+from elmo.banks.bank import build_bank
+from elmo.banks.tagged import Tag
 from elmo.encoders import untrained_encoder
-from elmo.geometry import read_geometry
-from elmo.labeled import bank_features, labeled_features, parse_labeled
-from elmo.linear_probe import Scaling, center_of_gravity, fit_probe
-from elmo.mix_training import train_mix
-from elmo.probe_cells import Grader, Split, choose_alphas, draw, run_baselines, run_cell
-from elmo.probe_features import encode_spans
-from elmo.probe_report import read_table
-from elmo.probe_scores import entity_counts, entity_spans, interval, ratio, resample
-from elmo.probe_tasks import LabeledText, plain_token, read_dataset
-from elmo.probes import layer_accuracies, probe_steps, split_groups, train_probe, word_groups
-from elmo.sense_neighbors import Usages, learn_mix, pair_usages, run_sense_cell
-from elmo.tagged import Tag
+from elmo.probing.geometry import read_geometry
+from elmo.probing.labeled import bank_features, labeled_features, parse_labeled
+from elmo.probing.linear_probe import Scaling, center_of_gravity, fit_probe
+from elmo.probing.mix_training import train_mix
+from elmo.probing.probe_cells import Grader, Split, choose_alphas, draw, run_baselines, run_cell
+from elmo.probing.probe_features import encode_spans
+from elmo.probing.probe_report import read_table
+from elmo.probing.probe_scores import entity_counts, entity_spans, interval, ratio, resample
+from elmo.probing.probe_tasks import LabeledText, plain_token, read_dataset
+from elmo.probing.probes import (
+    layer_accuracies,
+    probe_steps,
+    split_groups,
+    train_probe,
+    word_groups,
+)
+from elmo.probing.sense_neighbors import Usages, learn_mix, pair_usages, run_sense_cell
 
 torch.set_num_threads(1)
 WIDTH = 12

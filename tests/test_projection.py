@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from elmo.bank import build_bank
-from elmo.mixing import pair_weights
-from elmo.projection import fit_basis, mix_spread, neighbors_kept, variance_kept, word_rows
+from elmo.banks.bank import build_bank
+from elmo.banks.mixing import pair_weights
+from elmo.banks.projection import fit_basis, mix_spread, neighbors_kept, variance_kept, word_rows
 from elmo.results import Encoding
 from elmo.scalar_mix import softmax
 

@@ -21,10 +21,10 @@ import reference
 import torch
 
 import elmo.encoders
-from elmo.bank import build_bank
+from elmo.banks.bank import build_bank
 from elmo.bilm import State
 from elmo.encoders import Encoder, load_elmo
-from elmo.hdf5 import write_model
+from elmo.original.hdf5 import write_model
 from elmo.pooling import pool
 from elmo.start_states import Carried
 from elmo.task_input import TaskInput
@@ -259,7 +259,7 @@ def test_document_qa19_b120_no_vocabulary_is_needed(encoder):
 
 
 def test_h71_one_table_of_word_marks_for_training_and_inference():
-    from elmo.batches import char_table
+    from elmo.training.batches import char_table
 
     expected = [259, 98, 260, *[261] * 47]
     assert char_ids("a").tolist() == expected
@@ -372,7 +372,7 @@ def test_a4384_a4086_f1729_few_dependencies(paths):
 def test_pytorch_fast_elmo9_no_extension_has_to_be_compiled(paths, monkeypatch):
     """Neither our compiled training kernels nor torch's oneDNN operators are needed."""
     fast = load_elmo(*paths).encode([["a", "b"], ["c"]])
-    monkeypatch.setitem(sys.modules, "elmo.kernels", None)
+    monkeypatch.setitem(sys.modules, "elmo.training.kernels", None)
     monkeypatch.setattr("elmo.products._has_onednn", lambda dtype: False)
     for a, b in zip(fast, load_elmo(*paths).encode([["a", "b"], ["c"]]), strict=True):
         np.testing.assert_allclose(a.hidden, b.hidden, atol=1e-5)
@@ -418,9 +418,9 @@ def test_a2340_a1553_a1340_neighbors_of_a_word_in_context(encoder):
 def test_b170_three_sentences_of_held_out_text(tmp_path):
     from small_models import small_config
 
-    from elmo.corpus import build_vocabulary, load
-    from elmo.evaluate import perplexity
     from elmo.language_model import build
+    from elmo.training.corpus import build_vocabulary, load
+    from elmo.training.evaluate import perplexity
 
     corpus = load([["a", "b"], ["c"], ["a", "c", "b"]])
     vocabulary = build_vocabulary(corpus, 10)

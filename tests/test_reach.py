@@ -5,10 +5,10 @@ import pytest
 from small_models import small_encoder, small_model
 
 from elmo.__main__ import main
-from elmo.both_ways import InfluenceGrid
+from elmo.both_ways.arithmetic import InfluenceGrid
+from elmo.both_ways.influence import replacement_grid
+from elmo.both_ways.reach import half_life, reach, reach_intervals
 from elmo.checkpoint import save_model
-from elmo.influence import replacement_grid
-from elmo.reach import half_life, reach, reach_intervals
 
 SENTENCE = ["the", "cat", "that", "saw", "the", "dog", "ran", "home"]
 

@@ -82,6 +82,23 @@ def test_the_two_stacks_side_by_side_are_the_causal_and_the_anti_causal_one():
     assert torch.equal(layers[0, 0], torch.cat([x, x], dim=-1)[0])
 
 
+def test_the_backward_stack_is_the_forward_one_on_the_sentence_read_backward():
+    """Positions too: counted from the left they would tell how many words are still to come."""
+    both = stack(concatenate=True)
+    both.backward_stack.load_state_dict(both.forward_stack.state_dict())
+    lengths = (7, 4)
+    x, tensor = batch(*lengths)
+    reversed_x = x.clone()
+    for row, n in enumerate(lengths):
+        reversed_x[row, :n] = x[row, :n].flip(0)
+    forward = both.forward_stack(reversed_x, tensor)[0]
+    backward = both.backward_stack(x, tensor)[0]
+    for row, n in enumerate(lengths):
+        torch.testing.assert_close(
+            backward[:, row, :n], forward[:, row, :n].flip(1), atol=2e-6, rtol=0
+        )
+
+
 def test_layer_0_is_the_input_before_positions_are_added():
     x, lengths = batch(5)
     model = stack()

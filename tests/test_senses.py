@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from small_models import small_encoder
 
-from elmo import senses
-from elmo.bank import build_bank
+from elmo.banks import senses
+from elmo.banks.bank import build_bank
+from elmo.banks.senses import read_sense_examples, score_senses, summarize
+from elmo.banks.tagged import Tag
 from elmo.results import Encoding
-from elmo.senses import read_sense_examples, score_senses, summarize
-from elmo.tagged import Tag
 
 
 def bank_where_layer_1_knows_the_sense(noise=0.1, n=8):

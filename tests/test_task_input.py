@@ -4,7 +4,7 @@ import torch
 from small_models import KINDS, small_encoder
 
 from elmo.encoders import load_elmo
-from elmo.hdf5 import write_model
+from elmo.original.hdf5 import write_model
 from elmo.task_input import TaskInput
 
 SENTENCES = [["the", "cat", "the"], ["a"], []]

@@ -13,20 +13,20 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from elmo.batches import Batcher
 from elmo.checkpoint import load_model
 from elmo.config import AttentionConfig, BiLMConfig, CharConfig, ModelConfig
-from elmo.corpus import build_vocabulary, load
 from elmo.language_model import build
-from elmo.objectives import (
+from elmo.training.batches import Batcher
+from elmo.training.corpus import build_vocabulary, load
+from elmo.training.objectives import (
     bilm_step,
     choose_fillers,
     choose_gaps,
     concatenated_step,
     masked_step,
 )
-from elmo.optim import MatrixBlocks, Muon, RowAdam, Schedule
-from elmo.sampling import draw_candidates, expected_log_count
+from elmo.training.optim import MatrixBlocks, Muon, RowAdam, Schedule
+from elmo.training.sampling import draw_candidates, expected_log_count
 
 CHAR = CharConfig(32, filters=((1, 8), (2, 8), (3, 16)))
 STACKS = {
@@ -60,7 +60,7 @@ def equal_lengths(corpus, length, n):
 
 
 def gradients(model, step):
-    """Gradients by a step of ``elmo.objectives``, the softmax's scattered to full size."""
+    """Gradients by a step of ``elmo.training.objectives``, the softmax's scattered to full size."""
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     result = step()
@@ -308,6 +308,25 @@ def test_training_lowers_perplexity_and_exports_a_loadable_model(workplace):
     trained = last_state(workplace / "run")["trainer"]["model"]
     for name, value in loaded.model.state_dict().items():
         torch.testing.assert_close(value, trained[name], atol=0.03, rtol=0.02)
+
+
+def test_a_run_goes_on_from_shipped_weights_alone(workplace):
+    """The checkpoint is lost, the model is not: its text is not read twice."""
+    train(workplace, "bilm", "whole", "--tokens", "9000")
+    train(workplace, "bilm", "first", "--tokens", "6000", "--decay", "0")
+    first = last_state(workplace / "first")["progress"]
+    more = ("--tokens", "9000", "--start", str(workplace / "first/model"))
+    train(workplace, "bilm", "second", *more)
+    second, whole = last_state(workplace / "second"), last_state(workplace / "whole")
+    for key in ("step", "epoch", "next_batch", "tokens", "targets"):
+        assert second["progress"][key] == whole["progress"][key], key
+    assert second["schedule"]["start"] == first["tokens"]
+    assert journal(workplace / "second")[0] == journal(workplace / "first")[-1]
+    card = json.loads((workplace / "second/model/card.json").read_text())
+    assert f"--start MODEL_OF_{first['tokens']}_TOKENS" in card["command"]
+    trained = load_model(workplace / "second/model").model.state_dict()
+    for name, value in load_model(workplace / "first/model").model.state_dict().items():
+        assert (trained[name] - value).abs().max() < 0.5, name
 
 
 def test_a_second_run_in_one_folder_must_say_resume(workplace):

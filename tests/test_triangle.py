@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from elmo.bank import build_bank
-from elmo.mixing import simplex_grid
+from elmo.banks.bank import build_bank
+from elmo.banks.mixing import simplex_grid
+from elmo.banks.tagged import Tag
+from elmo.banks.triangle import questions, same_sense_shares, triangle
 from elmo.results import Encoding
-from elmo.tagged import Tag
-from elmo.triangle import Question, mean_triangle, questions, triangle
 
 MIXES = simplex_grid(8)
 
@@ -80,14 +80,17 @@ def test_without_a_tag_only_the_word_can_be_asked_for(bank):
     assert questions(bank, "unheard") == []
 
 
-def test_the_mean_of_a_word_list(bank):
-    rows = [10, 11, 14]
-    found = []
-    for row in rows:
-        question = questions(bank, bank.token(row))[0]
-        found.append(triangle(bank, bank.query(bank.vectors[row]), question, MIXES))
-    mean = mean_triangle(found)
-    np.testing.assert_allclose(mean.shares, np.mean([t.shares for t in found], axis=0))
-    other = Question("same sense", np.arange(3), np.array([True, False, False]))
-    with pytest.raises(ValueError, match="one question at a time"):
-        mean_triangle([found[0], triangle(bank, bank.query(bank.vectors[0]), other, MIXES)])
+def test_senses_of_copies_by_hand():
+    vectors = np.zeros((5, 3, 2))
+    vectors[:, 0] = 1  # layer 0 says nothing
+    vectors[:, 1] = [[1, 0], [0, 1], [1, 0.1], [0, 1], [1, 0]]  # pairs the wrong ones
+    vectors[:, 2] = [[1, 0], [1, 0.1], [0, 1], [0.1, 1], [-1, -1]]  # tells them apart
+    senses = ["a", "a", "b", "b", "c"]  # "c" has no other copy and is not asked
+    shares = same_sense_shares(vectors, senses, np.eye(3))
+    assert shares[2] == 1 and shares[1] == 0
+    for order in (list("ababab"), list("aaabbb"), list("aabbcc"), list("abcabc")):
+        expected = (order.count("a") - 1) / 5  # equal vectors: chance, whatever their order
+        equal = same_sense_shares(np.ones((6, 3, 4), np.float32), order, np.eye(3))
+        np.testing.assert_allclose(equal, expected, atol=1e-6)
+    assert same_sense_shares(vectors[:2], ["a", "b"], np.eye(3)) is None
+    assert same_sense_shares(vectors[:2], ["a", "a"], np.eye(3)) is None

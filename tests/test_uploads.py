@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from elmo.tagged import Tag
-from elmo.uploads import MAX_TOKENS, detect_encoding, read_upload, stream_file
+from elmo.banks import uploads
+from elmo.banks.tagged import Tag
+from elmo.banks.uploads import MAX_TOKENS, detect_encoding, read_upload, stream_file
 
 CONLLU = """# sent_id = 1
 # text = They don't bank.
@@ -78,6 +79,23 @@ def test_what_is_no_text_is_refused(save):
         read_upload(save("a.txt", "a b c d"), max_bytes=3)
 
 
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        (b"\xef\xbb\xbfA caf\xe9 here .\n", "utf-8-sig"),
+        ("A line .\n".encode("utf-16")[:-1], "utf-16"),
+        (("A line .\n" * 9).encode("utf-16-le") + b"\x00", "utf-16-le"),
+        (b"\xff\xfe\x00\x00" + b"\xff" * 8, "utf-32"),
+    ],
+)
+def test_bytes_that_belie_a_files_beginning_are_told_with_what_helps(save, content, encoding):
+    message = rf"^a\.txt begins as {encoding} but holds other bytes .*Save it as UTF-8"
+    with pytest.raises(ValueError, match=message):
+        read_upload(save("a.txt", content))
+    with pytest.raises(ValueError, match=message):
+        list(stream_file(save("a.txt", content)))
+
+
 def test_a_character_cut_at_the_end_of_the_sample_is_no_error():
     assert detect_encoding("caf\u00e9".encode()[:-1], whole=False) == "utf-8"
     assert detect_encoding("caf\u00e9".encode()[:-1]) == "cp1252"
@@ -120,8 +138,15 @@ def test_json_lines(save):
         ('{"title": "x"}', "Line 1 has neither text nor tokens"),
         ('{"tokens": "x"}', "Line 1: tokens must be a list"),
     ]:
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=rf"^b\.jsonl: {message}"):
             read_upload(save("b.jsonl", content))
+
+
+def test_brackets_without_end_are_told(save):
+    message = r"^a\.jsonl: Line 2 has too many brackets .* a text, or a list of tokens"
+    for deep in ("[" * 100_000, '{"text":' * 100_000):
+        with pytest.raises(ValueError, match=message):
+            read_upload(save("a.jsonl", f'"One."\n{deep}\n'))
 
 
 def test_conllu(save):
@@ -139,6 +164,23 @@ def test_streaming_reads_packed_files_and_names_late_bytes(save):
     late = save("b.txt", b"plain text\n" * 120_000 + b"\xff\xfe bad\n")
     with pytest.raises(ValueError, match="begins as utf-8 but holds other bytes"):
         list(stream_file(late, pretokenized=True))
+
+
+def test_reading_ends_where_there_are_enough_tokens(save, monkeypatch):
+    made = []
+    tokenize = uploads.tokenize
+    monkeypatch.setattr(uploads, "tokenize", lambda text: made.append(text) or tokenize(text))
+    for content in ("One two three .\n" * 5_000, "One two three. " * 5_000):
+        made.clear()
+        found = read_upload(save("a.txt", content), max_tokens=42)
+        assert [len(s.tokens) for s in found.sentences] == [4] * 10
+        assert len(made) == 11
+        told = "The first 10 sentences of a.txt are used (42 tokens at most)"
+        assert found.notices[0].startswith(told)
+    whole = read_upload(save("a.txt", "One two three .\n" * 10), max_tokens=40)
+    assert len(whole.sentences) == 10 and whole.notices == ()
+    long = read_upload(save("a.txt", "Title\n" + "word " * 900), max_tokens=600)
+    assert [len(s.tokens) for s in long.sentences] == [1, MAX_TOKENS, MAX_TOKENS]
 
 
 def test_tags_move_with_a_cut_sentence(save):

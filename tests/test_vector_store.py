@@ -6,9 +6,9 @@ import pytest
 pytest.importorskip("pymilvus", reason="optional: pip install pymilvus milvus-lite")
 pytest.importorskip("milvus_lite", reason="optional: pip install pymilvus milvus-lite")
 
-from elmo.bank import build_bank  # noqa: E402
+from elmo.banks.bank import build_bank  # noqa: E402
+from elmo.banks.vector_store import MilvusBank  # noqa: E402
 from elmo.results import Encoding  # noqa: E402
-from elmo.vector_store import MilvusBank  # noqa: E402
 
 
 def test_one_stored_vector_serves_every_mix(tmp_path):

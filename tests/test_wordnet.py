@@ -2,8 +2,8 @@
 
 import pytest
 
-from elmo.tagged import Tag
-from elmo.wordnet import (
+from elmo.banks.tagged import Tag
+from elmo.banks.wordnet import (
     N_EXAMPLES,
     SUPERSENSES,
     Morphology,

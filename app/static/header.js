@@ -1,51 +1,11 @@
-// The question above the maps with the choice of their axes, and the model cards behind "Models".
+// The top bar, and the model cards behind "Models".
 
 (function (bw) {
   "use strict";
 
-  bw.part("question", function (element, { trigger }) {
-    const title = bw.element("h2", {});
-    const note = bw.element("span", { class: "note" });
-    const notice = bw.element("p", { class: "notice", role: "status", hidden: true });
-    const buttons = [["all", "all words"], ["word", "this word"]].map(([key, text]) =>
-      bw.element("button", { type: "button", "data-key": key, "aria-pressed": String(key === "all"),
-        onclick: () => {
-          bw.emit("busy", true);
-          trigger("basis", { basis: key });
-        } }, text));
-    buttons[0].title = "principal components of all our examples, fitted once";
-    buttons[1].title = "principal components of the occurrences of the chosen word";
-    element.replaceChildren(
-      bw.element("header", { class: "view-head" }, title, note,
-        bw.element("div", { class: "control" }, bw.element("span", {}, "axes from"),
-          bw.element("div", { class: "segmented", role: "group", "aria-label": "axes from" }, ...buttons))),
-      notice);
+  const POLL = 3000; // milliseconds, while WordNet is being read
 
-    function draw() {
-      const { run } = bw.state;
-      if (!run) return;
-      const word = bw.chosenWord();
-      title.textContent = run.question || `Where does each layer put \u201c${word}\u201d?`;
-      note.textContent = run.note || "Copies of the chosen word are colored and carry the number of their sentence.";
-      note.title = note.textContent;
-    }
-
-    function showBasis() {
-      const { maps } = bw.state;
-      notice.hidden = !maps.notice;
-      notice.textContent = maps.notice || "";
-      for (const button of buttons) {
-        button.setAttribute("aria-pressed", String(button.dataset.key === maps.bilm.basis));
-      }
-    }
-
-    bw.on("run", draw);
-    bw.on("chosen", draw);
-    bw.on("maps", showBasis);
-    draw();
-  });
-
-  bw.part("top", function (element, { props }) {
+  bw.part("top", function (element, { trigger, props }) {
     const cards = JSON.parse(props.value);
     const close = bw.element("button", { type: "button", class: "close", "aria-label": "close",
       onclick: () => dialog.close() }, "\u00d7");
@@ -53,12 +13,40 @@
       close, bw.element("h2", {}, "Models"),
       bw.element("div", { class: "card-columns" }, ...cards.map(card)));
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+    const badge = bw.element("span", { class: "readiness", role: "status" });
+    let polling = null;
+    const tell = () => {
+      if (!bw.state.pools) return;
+      const { wordnet } = bw.state.pools;
+      [badge.textContent, badge.title] = readiness(wordnet);
+      clearTimeout(polling);
+      if (isBeingRead(wordnet)) polling = setTimeout(() => trigger("status", {}), POLL);
+    };
+    bw.on("pools", tell);
+    tell();
     element.replaceChildren(bw.element("header", { class: "top" },
       bw.element("h1", {}, "Both Ways"),
-      bw.element("span", { class: "tagline" }, "concatenated against joint bidirectionality"),
-      bw.element("nav", {}, bw.element("button", { type: "button", onclick: () => dialog.showModal() },
-        "Models"))), dialog);
+      bw.element("span", { class: "tagline" }, "concatenated against joint bidirectionality"), badge,
+      bw.element("nav", {},
+        bw.element("button", { type: "button", onclick: () => bw.emit("lecture") }, "Lecture"),
+        bw.element("button", { type: "button", onclick: () => bw.emit("sharing") }, "Share"),
+        bw.element("button", { type: "button", onclick: () => dialog.showModal() }, "Models"))),
+      dialog);
   });
+
+  const isBeingRead = ({ state }) => state === "opening" || state === "building";
+
+  /** Whether everything is warm, in few words and in a sentence. */
+  function readiness(wordnet) {
+    const { state, done, total, encoder, message } = wordnet;
+    const models = "Models are loaded, examples are encoded";
+    if (isBeingRead(wordnet)) {
+      const share = total ? ` ${Math.round((100 * done) / total)} %` : "";
+      return [`\u25cb preparing WordNet${share}`, `${models}; WordNet\u2019s sentences are being read${encoder ? ` for ${encoder}` : ""}. The page can be used meanwhile.`];
+    }
+    const without = { off: "; WordNet is switched off", absent: "; WordNet is not installed", failed: `; without WordNet: ${message}` };
+    return ["\u25cf ready", `${models}${without[state] || ", WordNet\u2019s sentences as well"}.`];
+  }
 
   function card({ kind, name, facts, sources }) {
     const list = facts.flatMap(([label, value]) =>

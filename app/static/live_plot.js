@@ -4,39 +4,50 @@
 (function (bw) {
   "use strict";
 
-  /** Plotly's settings: few buttons, and a reset of our own (a row of maps is reset together). */
-  const config = (events) => ({
+  const sceneButtons = () => ["resetCameraDefault3d", "tableRotation", "pan3d", "zoom3d"];
+
+  const SAME_PLACE = 4; // pixels that a click may move
+  const FRAMES = 50; // milliseconds
+
+  /** Few buttons; flat maps have a reset of our own, since a row of maps is reset together. */
+  const flatButtons = (events) => ["zoom2d", "pan2d", "lasso2d", {
+    name: "reset", title: "Reset", icon: window.Plotly.Icons.home, click: () => events.reset(),
+  }];
+
+  /** Plotly's settings. */
+  const config = (buttons) => ({
     displaylogo: false,
     doubleClick: false,
     responsive: false, // the row watches its size itself
-    modeBarButtons: [["zoom2d", "pan2d", "lasso2d", {
-      name: "reset", title: "Reset", icon: window.Plotly.Icons.home, click: () => events.reset(),
-    }]],
+    modeBarButtons: [buttons],
   });
 
   bw.LivePlot = class {
     /** events: {click(customdata), hover(customdata or null), lasso([customdata]), zoom(ranges),
-     *  reset()} */
-    constructor(node, events) {
+     *  reset()}; isScene: whether it has three dimensions */
+    constructor(node, events, isScene = false) {
       this.node = node;
       this.events = events;
+      this.isScene = isScene;
       this.ready = false;
       this.moves = []; // nodes of the points by trace, found when first needed
     }
 
     draw(traces, layout) {
       this.moves = [];
-      window.Plotly.react(this.node, traces, layout, config(this.events));
+      window.Plotly.react(this.node, traces, layout, config(this.isScene ? sceneButtons() : flatButtons(this.events)));
       if (!this.ready) this.#listen();
       this.ready = true;
     }
 
-    /** Puts the points of a trace elsewhere without telling Plotly; x and y in data units. */
-    move(trace, x, y) {
+    /** Puts the points of a trace elsewhere without telling Plotly, perhaps in other colors; x and y in
+     *  data units. */
+    move(trace, x, y, colors) {
       const { xaxis, yaxis } = this.node._fullLayout;
       const points = this.#points(trace);
       for (let i = 0; i < points.length; i++) {
         points[i].setAttribute("transform", `translate(${xaxis.d2p(x[i])},${yaxis.d2p(y[i])})`);
+        if (colors) points[i].style.fill = colors[i];
       }
     }
 
@@ -67,6 +78,7 @@
     }
 
     #listen() {
+      if (this.isScene) return this.#listenToScene();
       const { node, events } = this;
       node.on("plotly_click", (event) => events.click(event.points[0].customdata));
       node.on("plotly_hover", (event) => events.hover(event.points[0].customdata));
@@ -81,6 +93,26 @@
         const { xaxis, yaxis } = node._fullLayout;
         events.zoom({ x: [...xaxis.range], y: [...yaxis.range] });
       });
+    }
+
+    /** In a scene Plotly tells of a press on a dot with every frame until it ends, also while the scene
+     *  is turned. A click is a press that ends where it began. */
+    #listenToScene() {
+      const { node, events } = this;
+      let under = null; // the dot under the pointer
+      let start = [0, 0];
+      const point = (event) => {
+        under = event ? event.points[0].customdata : null;
+        events.hover(under);
+      };
+      node.on("plotly_click", point);
+      node.on("plotly_hover", point);
+      node.on("plotly_unhover", () => point(null));
+      node.addEventListener("pointerdown", ({ clientX, clientY }) => { start = [clientX, clientY]; }, true);
+      node.addEventListener("pointerup", ({ clientX, clientY }) => {
+        if (Math.hypot(clientX - start[0], clientY - start[1]) >= SAME_PLACE) return;
+        setTimeout(() => under && events.click(under), FRAMES); // Plotly finds the dot of a tap a frame later
+      }, true);
     }
   };
 })(window.bothways);

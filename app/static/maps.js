@@ -3,35 +3,52 @@
 (function (bw) {
   "use strict";
 
-  const ABOUT = {
-    bilm: { name: "ELMo", note: "two LSTM stacks, concatenated" },
-    attention: { name: "Self-attention", note: "one stack, joint" },
-  };
-  const SVG = "http://www.w3.org/2000/svg";
   const MAX_LABELS = 40;
   const RADIUS = { others: 2.5, caught: 3.5, copies: 4.5, chosen: 6.5 };
-
-  const percent = (share) => `${Math.round(100 * share)}\u2009%`;
+  const PAINTED = 3.5; // radius of other dots whose color tells something
+  const MORPH = 1800; // milliseconds from one layer to the next
 
   bw.part("maps", function (element, { trigger, encoder }) {
-    const L = bw.state.bank ? bw.state.bank.encoders[encoder].n_layers : bw.weights[encoder].w.length;
+    const name = bw.element("h3", {});
+    const note = bw.element("span", {});
     const caption = bw.element("span", { class: "method" });
-    const head = bw.element("header", { class: "row-head" },
-      bw.element("h3", {}, ABOUT[encoder].name), bw.element("span", {}, ABOUT[encoder].note), caption);
+    const head = bw.element("header", { class: "row-head" }, name, note, caption);
     const grid = bw.element("div", { class: "panels" });
     const blank = bw.element("p", { class: "blank", hidden: true });
-    const row = bw.element("section", { class: "map-row", "data-encoder": encoder,
-      "aria-label": `Maps of ${ABOUT[encoder].name}` }, head, grid, blank);
+    const row = bw.element("section", { class: "map-row", "data-encoder": encoder }, head, grid, blank);
     element.replaceChildren(row);
 
-    const panels = Array.from({ length: L }, (_, layer) => makePanel(layer));
-    panels.push(makePanel(null));
-    const mix = panels[L];
-    grid.append(...panels.map((panel) => panel.element));
-    if (encoder === "bilm") grid.append(trianglePanel());
+    let panels = []; // one a layer, and the mix
+    let mix = null;
+    let triangle = null; // of the leading encoder, made once
+    let scene = null; // the map in three dimensions, made when first wanted
+    let walk = null; // between which layers the last map is, a number; null where it is the mix
+    let walking = null; // the frame that is asked for while the points travel
 
     let zoom = null; // {x, y} ranges of all panels, null for the whole frame
+    let isDrawn = false; // what the page knows now: not while another tab is open
     let frame = ""; // zoom lasts until the frame changes
+    let letters = 0; // size of the labels' letters, read once a drawing
+
+    /** One panel a layer; made anew where the encoder has another depth than before. */
+    function build() {
+      const { lead, encoders } = bw.state.bank;
+      const about = encoders[encoder];
+      name.textContent = about.name;
+      note.textContent = about.note;
+      row.setAttribute("aria-label", `Maps of ${about.name}`);
+      if (panels.length === about.n_layers + 1) return drawSoon();
+      panels = Array.from({ length: about.n_layers }, (_, layer) => makePanel(layer));
+      mix = makePanel(null);
+      panels.push(mix);
+      grid.replaceChildren(...panels.map((panel) => panel.element));
+      if (encoder === lead && about.n_layers === 3) grid.append(triangle ||= bw.trianglePanel());
+      zoom = null;
+      if (scene) grid.append(scene.element);
+      resized.disconnect();
+      resized.observe(mix.node);
+      drawSoon();
+    }
 
     // ---- panels ----------------------------------------------------------------------------------
 
@@ -39,28 +56,23 @@
       const title = bw.element("span", { class: "title" },
         bw.element("b", {}, layer === null ? "Mix" : `Layer ${layer}`), " ",
         bw.element("small", {}, layer === 0 ? "characters" : ""));
-      const node = bw.element("div", { class: "plot", role: "img" });
-      const labels = document.createElementNS(SVG, "svg");
-      labels.setAttribute("class", "labels");
+      const node = bw.element("div", { class: "plot", role: "group" });
+      const labels = bw.svg("svg", { class: "labels" });
       const ring = bw.element("div", { class: "ring", hidden: true });
+      const behind = bw.element("canvas", { class: "behind", hidden: true });
       const panel = {
-        layer, title, labels, ring, node,
+        layer, title, labels, ring, node, behind,
         element: bw.element("div", { class: layer === null ? "panel mix" : "panel" },
-          title, labels, node, ring),
-      };
-      const choose = ([s, t]) => {
-        bw.choose(s, t);
-        trigger("select", { sentence: s, token: t });
+          title, behind, labels, node, ring),
       };
       // On a phone the map lets touches through, so that rows can be swiped; a tap takes the
       // nearest dot.
       panel.element.addEventListener("click", (event) => {
-        const place = bw.narrow() && nearestPlace(panel, event);
-        if (place) choose(place);
+        const at = bw.narrow() ? bw.nearestDot(panel, positions(panel), event) : -1;
+        if (at >= 0) choose(placeAt(at));
       });
       panel.plot = new bw.LivePlot(node, {
-        click: choose,
-        hover: (place) => bw.emit("hover", place),
+        ...events,
         lasso: (places) => catchTokens(places),
         zoom: (ranges) => zoomTo(ranges),
         reset: () => zoomTo(null),
@@ -68,35 +80,22 @@
       return panel;
     }
 
-    /** The token whose dot is nearest to a tap, if one is near. */
-    function nearestPlace(panel, event) {
-      const box = panel.node.getBoundingClientRect();
-      const [x, y] = positions(panel);
-      let best = { distance: 24, i: -1 };
-      for (let i = 0; i < x.length; i++) {
-        const [px, py] = panel.plot.toPixels(x[i], y[i]);
-        const distance = Math.hypot(box.x + px - event.clientX, box.y + py - event.clientY);
-        if (distance < best.distance) best = { distance, i };
-      }
-      return best.i < 0 ? null : placeAt(best.i);
-    }
+    const choose = ([s, t]) => {
+      bw.choose(s, t);
+      trigger("select", { sentence: s, token: t });
+    };
+    const events = { click: (place) => place && choose(place),
+      hover: (place) => bw.emit("hover", place), lasso: () => {}, zoom: () => {}, reset: () => {} };
 
-    function trianglePanel() {
-      const kind = bw.element("small", {});
-      const host = bw.element("div", { class: "host" });
-      const panel = bw.element("div", { class: "panel all-mixes" },
-        bw.element("span", { class: "title" }, bw.element("b", {}, "All mixes"), " ", kind), host);
-      bw.triangle(host);
-      const tell = () => {
-        if (!bw.state.query) return;
-        const { kind: measure, values } = bw.state.query.triangle;
-        kind.textContent = values ? measure : "drag the dot";
-        panel.title = values
-          ? `share of the ${measure} among the nearest, for every mix: dark is high` : "";
-      };
-      bw.on("query", tell);
-      tell();
-      return panel;
+    function makeScene() {
+      scene = new bw.MapScene({
+        title: (layer) => (layer === null ? mix.title.querySelector("b").textContent : `Layer ${layer}`),
+        layers: () => panels.slice(0, -1).map((panel) => panel.layer),
+        frame: () => bw.state.maps.encoders[encoder].frame,
+        layout: () => bw.mapLayout(mix.node, bw.state.maps.encoders[encoder].frame, zoom),
+        traces: (panel) => [...tracesBehind(panel), ...makeTraces({ ...panel, traces: classify() })],
+      }, events);
+      grid.append(scene.element);
     }
 
     // ---- data ------------------------------------------------------------------------------------
@@ -107,7 +106,7 @@
       const word = bw.chosenWord();
       const caught = new Set(lasso.map(([s, t]) => `${s} ${t}`));
       const traces = { others: [], caught: [], copies: [], chosen: [] };
-      maps[encoder].rows.forEach((textRow, i) => {
+      maps.encoders[encoder].rows.forEach((textRow, i) => {
         const [s, t] = run.encoders[encoder].places[textRow];
         if (bw.isChosen(s, t)) traces.chosen.push(i);
         else if (bw.sameWord(run.sentences[s][t], word)) traces.copies.push(i);
@@ -117,21 +116,51 @@
       return traces;
     }
 
-    /** Coordinates of all drawn rows in a panel: [x, y]. */
-    function positions(panel) {
-      const map = bw.state.maps[encoder];
-      const x = new Float64Array(map.rows.length);
-      const y = new Float64Array(map.rows.length);
+    /** How much of each layer is in a panel. */
+    function sharesIn({ layer }) {
+      const { s } = bw.weights[encoder];
+      if (layer !== null) return s.map((_, k) => Number(k === layer));
+      return walk === null ? s : s.map((_, k) => Math.max(0, 1 - Math.abs(walk - k)));
+    }
+
+    /** What a panel multiplies the layers' coordinates by. */
+    function factorsOf(panel) {
+      const isMix = panel.layer === null && walk === null;
       const { s, gamma } = bw.weights[encoder];
-      const factors = panel.layer === null
-        ? bw.mixFactors(map, s, gamma) : s.map((_, k) => Number(k === panel.layer));
-      bw.mixCoordinates(map.coordinates, factors, x, y);
-      return [x, y];
+      return isMix ? bw.mixFactors(bw.state.maps.encoders[encoder], s, gamma) : sharesIn(panel);
+    }
+
+    /** Coordinates of all drawn rows in a panel: [x, y], and z where there is a third axis. */
+    function positions(panel) {
+      const { rows, coordinates, depth } = bw.state.maps.encoders[encoder];
+      const factors = factorsOf(panel);
+      const x = new Float64Array(rows.length);
+      const y = new Float64Array(rows.length);
+      bw.mixCoordinates(coordinates, factors, x, y);
+      return depth ? [x, y, depths(depth, factors)] : [x, y];
+    }
+
+    function depths(depth, factors) {
+      const L = factors.length;
+      return Float64Array.from({ length: depth.length / L }, (_, i) =>
+        factors.reduce((sum, factor, k) => sum + factor * depth[i * L + k], 0));
+    }
+
+    /** The examples behind the text's points, in three dimensions. */
+    function tracesBehind(panel) {
+      const { behind } = bw.state.maps.encoders[encoder];
+      if (!behind) return [];
+      const factors = factorsOf(panel);
+      const x = new Float64Array(behind.n);
+      const y = new Float64Array(behind.n);
+      bw.mixCoordinates(behind.coordinates, factors, x, y);
+      return [{ mode: "markers", name: "behind", x, y, z: depths(behind.depth, factors), hoverinfo: "skip",
+        marker: { size: 1.5, color: bw.color("dot"), symbol: "circle", line: { width: 0 } } }];
     }
 
     const pick = (values, indices) => indices.map((i) => values[i]);
     const placeAt = (i) =>
-      bw.state.run.encoders[encoder].places[bw.state.maps[encoder].rows[i]];
+      bw.state.run.encoders[encoder].places[bw.state.maps.encoders[encoder].rows[i]];
 
     function hoverText(i) {
       const [s, t] = placeAt(i);
@@ -143,99 +172,104 @@
     }
 
     function makeTraces(panel) {
-      const [x, y] = positions(panel);
-      const color = bw.color(encoder);
+      const xyz = positions(panel);
+      const color = bw.color(bw.state.bank.encoders[encoder].color);
       const ground = bw.color("ground");
+      const paint = bw.paintRows(encoder, sharesIn(panel));
       const style = {
         others: { color: bw.color("dot"), line: { width: 0 } },
         caught: { color: bw.color("second"), line: { width: 0 } },
         copies: { color, line: { width: 1, color: ground } },
         chosen: { color, line: { width: 2.5, color: bw.color("ink") } },
       };
+      const isDim = paint && bw.state.lasso.length; // what was not caught steps back
       return Object.entries(panel.traces).map(([name, indices]) => ({
         type: "scatter", mode: "markers", name,
-        x: pick(x, indices), y: pick(y, indices),
+        ...Object.fromEntries(xyz.map((values, k) => ["xyz"[k], pick(values, indices)])),
         customdata: indices.map(placeAt), text: indices.map(hoverText),
         hovertemplate: "%{text}<extra></extra>",
-        marker: { size: 2 * RADIUS[name], opacity: 1, ...style[name] },
-        selected: { marker: { opacity: 1 } }, unselected: { marker: { opacity: 1 } },
+        marker: { opacity: 1, ...style[name], ...markers(name, indices, paint),
+          ...(isDim && name === "others" ? { opacity: 0.25 } : {}) },
+        ...(xyz.length > 2 ? {}
+          : { selected: { marker: { opacity: 1 } }, unselected: { marker: { opacity: 1 } } }),
       }));
     }
 
-    function makeLayout(panel) {
-      const [left, right, bottom, top] = bw.state.maps[encoder].frame;
-      const axis = { visible: false, zeroline: false, showgrid: false };
-      return {
-        width: panel.node.clientWidth, height: panel.node.clientHeight,
-        margin: { l: 0, r: 0, t: 0, b: 0 },
-        xaxis: { ...axis, range: zoom ? [...zoom.x] : [left, right] },
-        yaxis: { ...axis, range: zoom ? [...zoom.y] : [bottom, top], scaleanchor: "x", scaleratio: 1 },
-        paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-        showlegend: false, hovermode: "closest", dragmode: bw.narrow() ? false : "zoom",
-        font: { family: "IBM Plex Sans, sans-serif", size: 12.5, color: bw.color("ink") },
-        hoverlabel: {
-          bgcolor: bw.color("ground"), bordercolor: bw.color("line"),
-          font: { family: "IBM Plex Sans, sans-serif", size: 13, color: bw.color("ink") },
-        },
-        modebar: { bgcolor: "rgba(0,0,0,0)", color: bw.color("second"),
-          activecolor: bw.color("ink") },
-        newselection: { line: { color: bw.color("second"), width: 1 } },
-      };
+    function markers(name, indices, paint) {
+      if (!paint) return { size: 2 * RADIUS[name], symbol: "circle" };
+      const size = indices.map((i) => 2 * (paint.known[i] ? Math.max(PAINTED, RADIUS[name]) : RADIUS[name]));
+      return { size, color: pick(paint.colors, indices), symbol: pick(paint.symbols, indices) };
     }
 
     // ---- drawing ---------------------------------------------------------------------------------
 
     function draw() {
       const { run, maps } = bw.state;
-      if (!run || !maps) return;
+      isDrawn = false;
+      if (!run || !maps || !mix) return;
       const gap = run.encoders[encoder].message;
-      const isBlank = !maps[encoder].rows.length;
+      const isBlank = !maps.encoders[encoder].rows.length;
       grid.hidden = isBlank;
       blank.hidden = !isBlank;
       blank.textContent = isBlank ? gap : "";
-      caption.textContent = isBlank ? "" : captionText(maps[encoder], gap);
-      if (frame !== String(maps[encoder].frame)) zoom = null;
-      frame = String(maps[encoder].frame);
+      const about = isBlank ? { text: "", title: "" } : bw.mapCaption(encoder, gap);
+      caption.textContent = about.text;
+      caption.title = about.title;
+      if (frame !== String(maps.encoders[encoder].frame)) zoom = null;
+      frame = String(maps.encoders[encoder].frame);
       if (isBlank || !grid.clientWidth) return;
+      isDrawn = true;
+      const isDeep = Boolean(maps.encoders[encoder].depth);
+      grid.classList.toggle("deep", isDeep);
+      if (isDeep) {
+        if (!scene) makeScene();
+        scene.element.style.setProperty("--columns", panels.length);
+        showShares();
+        return scene.draw();
+      }
       const traces = classify();
+      letters = bw.size("small");
       for (const panel of panels) {
         panel.traces = traces;
-        panel.plot.draw(makeTraces(panel), makeLayout(panel));
-        panel.node.setAttribute("aria-label", describe(panel));
+        panel.plot.draw(makeTraces(panel), bw.mapLayout(panel.node, maps.encoders[encoder].frame, zoom));
+        panel.node.setAttribute("aria-label", bw.describeMap(encoder, panel));
         drawLabels(panel);
+        bw.drawBehind(panel.behind, panel.plot, maps.encoders[encoder].behind, factorsOf(panel));
       }
       showShares();
     }
 
-    function captionText(map, gap) {
-      const parts = [map.basis === "word"
-        ? `PCA of \u201c${bw.chosenWord()}\u201d` : "PCA of all layers"];
-      caption.title = "Each map is in units of its own spread; both axes of all maps in the row are"
-        + " equal. Shares: variance of the layers kept, and of each token's five nearest.";
-      if (!bw.state.bank.encoders[encoder].trained) parts.unshift("untrained: random weights");
-      parts.push(`${percent(map.variance)} of variance`,
-        `${percent(map.neighbors)} of true neighbors kept`);
-      if (map.rows.length < map.n_tokens) {
-        parts.push(`${map.rows.length} of ${map.n_tokens} tokens drawn`);
-      }
-      if (map.outside) parts.push(`${map.outside} outside the frame`);
-      if (gap) {
-        parts.push("long sentences left out");
-        caption.title = gap;
-      }
-      return parts.join(" \u00b7 ");
-    }
-
     function showShares() {
-      mix.title.querySelector("small").textContent = bw.shareText(bw.weights[encoder].s);
+      const [name, small] = [mix.title.querySelector("b"), mix.title.querySelector("small")];
+      mix.element.classList.toggle("mix", walk === null);
+      name.textContent = walk === null ? "Mix" : "Morph";
+      small.textContent = walk === null ? bw.shareText(bw.weights[encoder].s)
+        : Number.isInteger(walk) ? `at layer ${walk}` : `layer ${Math.floor(walk)} \u2192 ${Math.ceil(walk)}`;
     }
 
-    /** For who cannot see the map: what it holds. The lists below say who is near whom. */
-    function describe({ layer, traces }) {
-      const name = layer === null ? "the mix" : `layer ${layer}`;
-      const copies = traces.copies.length + traces.chosen.length;
-      return `Map of ${name}, ${ABOUT[encoder].name}: ${bw.state.maps[encoder].rows.length} tokens,`
-        + ` ${copies} of them \u201c${bw.chosenWord()}\u201d`;
+    // ---- the points travel from layer to layer ---------------------------------------------------
+
+    function morph() {
+      cancelAnimationFrame(walking);
+      const last = panels.length - 2;
+      const start = performance.now();
+      if (scene) scene.panel.layer = null;
+      if (grid.classList.contains("deep")) drawSoon();
+      const step = () => {
+        walk = Math.min(last, (performance.now() - start) / MORPH);
+        moveLast();
+        if (walk < last) walking = requestAnimationFrame(step);
+        else drawSoon();
+      };
+      step();
+    }
+
+    /** Maps that mix show the mix again; others have only the layers. */
+    function endWalk() {
+      cancelAnimationFrame(walking);
+      const wasWalk = walk !== null;
+      walk = bw.state.maps && !bw.state.maps.encoders[encoder].mixes ? 0 : null;
+      return wasWalk && walk === null;
     }
 
     /** Sentence numbers beside the copies of the chosen word. */
@@ -250,9 +284,9 @@
       const copies = traces.copies.length > MAX_LABELS ? [] : traces.copies;
       const dots = [...traces.chosen.map((i) => dot(i, "chosen")), ...copies.map((i) => dot(i, "copies"))];
       const others = [...traces.others, ...traces.caught].flatMap((i) => plot.toPixels(x[i], y[i]));
-      const placed = bw.placeLabels(dots, others, ...plot.size());
+      const placed = bw.placeLabels(dots, others, ...plot.size(), letters);
       while (labels.childElementCount < placed.length) {
-        labels.append(document.createElementNS(SVG, "text"));
+        labels.append(bw.svg("text"));
       }
       [...labels.children].forEach((text, i) => {
         const label = placed[i];
@@ -266,16 +300,26 @@
 
     /** One frame of a drag: only the mix moves. */
     function moveMix(kind) {
-      if (kind !== encoder || grid.hidden || !mix.traces) return;
-      const xy = positions(mix);
-      Object.values(mix.traces).forEach((indices, trace) =>
-        mix.plot.move(trace, pick(xy[0], indices), pick(xy[1], indices)));
-      drawLabels(mix, xy);
+      if (kind !== encoder || !bw.state.maps || !bw.state.maps.encoders[encoder].mixes) return;
+      if (endWalk()) drawSoon();
+      moveLast();
+    }
+
+    function moveLast() {
+      if (!isDrawn) return;
       showShares();
+      if (grid.classList.contains("deep")) return scene.panel.layer === null && scene.move();
+      const xy = positions(mix);
+      const paint = bw.state.color === "cosine" ? bw.paintRows(encoder, sharesIn(mix)) : null;
+      Object.values(mix.traces).forEach((indices, trace) =>
+        mix.plot.move(trace, pick(xy[0], indices), pick(xy[1], indices), paint && pick(paint.colors, indices)));
+      drawLabels(mix, xy);
+      bw.drawBehind(mix.behind, mix.plot, bw.state.maps.encoders[encoder].behind, factorsOf(mix));
     }
 
     function settleMix(kind) {
-      if (kind !== encoder || grid.hidden || !mix.traces) return;
+      if (kind !== encoder || !isDrawn || walk !== null) return;
+      if (bw.state.color === "cosine" || grid.classList.contains("deep")) return drawSoon();
       const [x, y] = positions(mix);
       const all = Object.values(mix.traces);
       mix.plot.settle(all.map((indices) => pick(x, indices)), all.map((indices) => pick(y, indices)));
@@ -289,10 +333,11 @@
 
     /** A ring around the token under the pointer, in every map. */
     function ring(place) {
-      const row = place && bw.state.maps ? bw.state.maps[encoder].rows.findIndex((_, i) => {
+      const row = place && bw.state.maps ? bw.state.maps.encoders[encoder].rows.findIndex((_, i) => {
         const [s, t] = placeAt(i);
         return s === place[0] && t === place[1];
       }) : -1;
+      if (grid.classList.contains("deep")) return;
       for (const panel of panels) {
         panel.ring.hidden = row < 0 || !panel.plot.ready;
         if (panel.ring.hidden) continue;
@@ -306,7 +351,6 @@
     function catchTokens(places) {
       bw.state.lasso = places;
       bw.emit("lasso");
-      trigger("lasso", { tokens: places });
     }
 
     let isWaiting = false;
@@ -318,12 +362,17 @@
         draw();
       });
     };
-    for (const topic of ["run", "maps", "chosen", "lasso", "theme"]) bw.on(topic, drawSoon);
+    for (const topic of ["run", "chosen", "lasso", "theme", "color", "paint"]) bw.on(topic, drawSoon);
+    bw.on("maps", () => {
+      endWalk();
+      drawSoon();
+    });
+    bw.on("morph", morph);
     bw.on("weights", moveMix);
     bw.on("settled", settleMix);
     bw.on("hover", ring);
-    new ResizeObserver(drawSoon).observe(panels[0].node);
-    drawSoon();
+    const resized = new ResizeObserver(drawSoon);
+    bw.whenKnown(build);
   });
 
   /** Whether this is a phone: there, touching a map scrolls instead of zooming. */

@@ -1,4 +1,4 @@
-// Mixing weights: the numbers (pure functions, the same formulas as elmo/mixing.py) and who drives
+// Mixing weights: the numbers (pure functions, the same formulas as elmo/banks/mixing.py) and who drives
 // them: sliders, typed values, presets, the sweep, the triangle.
 
 (function (bw) {
@@ -17,7 +17,7 @@
     return exponentials.map((x) => x / sum);
   }
 
-  /** s_k s_l of every pair k <= l, in the order of elmo.mixing.layer_pairs. */
+  /** s_k s_l of every pair k <= l, in the order of elmo.banks.mixing.layer_pairs. */
   function pairWeights(s) {
     return s.flatMap((a, k) => s.slice(k).map((b) => a * b));
   }
@@ -61,15 +61,30 @@
     return s.map(short).join(" \u00b7 ");
   }
 
+  /** A layer's shade of its encoder's color, the top layer all of it: {strength} in percent, and {tone},
+   *  which says what letters on it can be read. */
+  function shadeOf(k, n_layers) {
+    const least = Math.max(28, 100 - 30 * (n_layers - 1));
+    const strength = n_layers > 1 ? least + ((100 - least) * k) / (n_layers - 1) : 100;
+    return { strength, tone: strength > 85 ? "strong" : strength > 45 ? "middle" : "weak" };
+  }
+
   // ---- state -----------------------------------------------------------------------------------
 
-  const weights = {
-    bilm: { w: [0, 0, 0], gamma: 1, s: softmax([0, 0, 0]) },
-    attention: { w: [0, 0, 0, 0], gamma: 1, s: softmax([0, 0, 0, 0]) },
-  };
+  const weights = {}; // kind of encoder -> {w, gamma, s}
   let frame = null;
   let settle = null;
   const changed = new Set();
+
+  /** Layers alike for encoders that are new or have another depth; the others keep their mix. */
+  function fitWeights(encoders) {
+    for (const kind of Object.keys(weights)) if (!encoders[kind]) delete weights[kind];
+    for (const [kind, { n_layers }] of Object.entries(encoders)) {
+      if (weights[kind] && weights[kind].w.length === n_layers) continue;
+      const w = new Array(n_layers).fill(0);
+      weights[kind] = { w, gamma: 1, s: softmax(w) };
+    }
+  }
 
   /** Sets some of {w, gamma} of an encoder; views follow in the next frame. */
   function setWeights(kind, change) {
@@ -93,7 +108,8 @@
   }
 
   Object.assign(bw, {
-    softmax, pairWeights, rawWeights, mixFactors, mixCoordinates, shareText, weights, setWeights,
+    softmax, pairWeights, rawWeights, mixFactors, mixCoordinates, shareText, shadeOf, weights, fitWeights,
+    setWeights,
     LIMIT, MAX_GAMMA,
   });
 })(window.bothways);

@@ -1,131 +1,79 @@
-// Neighbors of the chosen token under any mix: the closed form of elmo/mixing.py, in the browser.
+// Neighbors of the chosen token under any mix: the closed form of elmo/banks/mixing.py, in the
+// browser. The server sends, for each encoder, few tokens (candidates) that hold the 20 nearest of
+// every mix, and their products; filters and the mean are dealt with there.
 
 (function (bw) {
   "use strict";
 
-  // What "near" can mean. The first is the default: layers of language models share a strong common
-  // direction, which hides what differs; without it cosines tell tokens apart.
-  const METRICS = {
-    centered: { label: "cosine, mean removed", centered: true },
-    cosine: { label: "cosine", centered: false },
-    dot: { label: "dot product", centered: false },
-    euclidean: { label: "Euclidean", centered: false, smallerIsNearer: true },
-  };
+  const METRICS = { cosine: "cosine", dot: "dot product", euclidean: "Euclidean" };
 
-  /** (N, pairs) products or norms as if the mean had been subtracted from rows and query. */
-  function center(values, rowMean, rowFactor, queryMean, meanNorm) {
-    const P = meanNorm.length;
-    const result = new Float64Array(values.length);
-    for (let i = 0; i < values.length; i++) {
-      const p = i % P;
-      result[i] = values[i] - rowFactor * rowMean[i] - queryMean[p] + meanNorm[p];
-    }
-    return result;
+  /** How near is measured, in few words. */
+  function nearText() {
+    const { metric, centered, unit } = bw.state.near ? bw.state.near.choice : bw.state.choice;
+    const mean = centered && metric !== "euclidean" ? ", mean removed" : "";
+    return METRICS[metric] + mean + (unit ? ", layers at length 1" : "");
   }
 
-  /** Everything ranking needs for one encoder, or null where it could not read the token.
+  const smallerIsNearer = () => bw.state.near.choice.metric === "euclidean";
+
+  /** Everything ranking needs for one encoder, or null where it could not read the token or no bank
+   *  is there.
    *
-   *  products, norms: (N, pairs); norm: (pairs) of the query; sentences and places say which token
-   *  a row is; rows from the text come after those from the bank. */
+   *  products, norms: (P, M), pairs of layers by candidates; norm: (P) of the chosen token. */
   function candidates(kind) {
-    const { bank, run, query, metric } = bw.state;
-    const own = query && query.encoders[kind];
-    if (!own || !bank || !run) return null;
-    const pools = [
-      { source: "examples", products: own.bank, ...bank.encoders[kind] },
-      { source: "text", products: own.text, ...run.encoders[kind] },
-    ];
-    const n = pools.map((pool) => pool.n_rows);
-    const meanNorm = bank.encoders[kind].mean_norm;
-    const P = meanNorm.length;
-    const products = new Float64Array((n[0] + n[1]) * P);
-    const norms = new Float64Array((n[0] + n[1]) * P);
-    const zero = new Array(P).fill(0);
-    const isCentered = METRICS[metric].centered;
-    pools.forEach((pool, i) => {
-      const start = i * n[0] * P;
-      if (isCentered) {
-        products.set(center(pool.products, pool.mean_products, 1, own.mean_products, meanNorm), start);
-        norms.set(center(pool.norms, pool.mean_products, 2, zero, meanNorm), start);
-      } else {
-        products.set(pool.products, start);
-        norms.set(pool.norms, start);
+    const { near } = bw.state;
+    const own = near && near.encoders[kind];
+    if (!own) return null;
+    const M = own.rows.length / 3;
+    return { ...own, kind, M, products: bw.unpack(own.products), norms: bw.unpack(own.norms),
+      scores: new Float64Array(M), squared: new Float64Array(M), places: new Array(M) };
+  }
+
+  /** Where a candidate stands: {pool, number, token, tokens, word, tag, key}; tag: [lemma, part of
+   *  speech, gloss, supersense] or null. */
+  function placeOf(set, index) {
+    if (!set.places[index]) {
+      const { near } = bw.state;
+      const [sentence, token, tag] = set.rows.slice(3 * index, 3 * index + 3);
+      const [pool, number, tokens] = near.sentences[sentence];
+      set.places[index] = { pool, number, token, tokens, word: tokens[token],
+        tag: tag < 0 ? null : near.tags[tag], key: `${pool} ${number} ${token}` };
+    }
+    return set.places[index];
+  }
+
+  /** Scores of all candidates for shares s, into set.scores. */
+  function scoreAll(set, s, gamma) {
+    const { metric } = bw.state.near.choice;
+    const weights = bw.pairWeights(s);
+    const { M, products, norms, scores, squared } = set;
+    const own = Math.max(0, weights.reduce((sum, weight, p) => sum + weight * set.norm[p], 0));
+    scores.fill(0);
+    squared.fill(0);
+    weights.forEach((weight, p) => {
+      for (let i = 0, at = p * M; i < M; i++, at++) {
+        scores[i] += weight * products[at];
+        squared[i] += weight * norms[at];
       }
     });
-    const norm = own.norm.map((x, p) =>
-      isCentered ? x - 2 * own.mean_products[p] + meanNorm[p] : x);
-    const result = { kind, n, P, products, norms, norm, own: n[0] + own.row };
-    result.allowed = allowedRows(result);
-    result.scores = new Float64Array(n[0] + n[1]);
-    return result;
-  }
-
-  /** Which rows may be neighbors: not the token itself, no copy of the text's sentences, and what
-   *  the filters leave. */
-  function allowedRows(set) {
-    const { run, filter, source } = bw.state;
-    const word = bw.chosenWord();
-    const copies = new Set(run.copies);
-    const allowed = new Uint8Array(set.n[0] + set.n[1]);
-    for (let i = 0; i < allowed.length; i++) {
-      const row = placeOf(set, i);
-      if (i === set.own || (row.source === "examples" && copies.has(row.sentence))) continue;
-      if (source !== "all" && source !== row.source) continue;
-      if (filter !== "all" && (filter === "same") !== bw.sameWord(row.word, word)) continue;
-      allowed[i] = 1;
-    }
-    return allowed;
-  }
-
-  /** Where a row stands: {source, sentence, token, word, tokens, sense}. */
-  function placeOf(set, index) {
-    const { bank, run } = bw.state;
-    const inBank = index < set.n[0];
-    const from = inBank ? bank : run;
-    const [sentence, token] = from.encoders[set.kind].places[inBank ? index : index - set.n[0]];
-    const tokens = from.sentences[sentence];
-    return { source: inBank ? "examples" : "text", sentence, token, tokens, word: tokens[token] };
-  }
-
-  /** Scores of all rows for shares s, into set.scores; rows not allowed are left out as NaN. */
-  function scoreAll(set, s, gamma) {
-    const { metric } = bw.state;
-    const weights = bw.pairWeights(s);
-    const { P, products, norms, allowed, scores } = set;
-    let query = 0;
-    for (let p = 0; p < P; p++) query += weights[p] * set.norm[p];
-    query = Math.max(query, 0);
-    for (let i = 0, at = 0; i < scores.length; i++, at += P) {
-      if (!allowed[i]) {
-        scores[i] = NaN;
-        continue;
-      }
-      let dot = 0;
-      let squared = 0;
-      for (let p = 0; p < P; p++) {
-        dot += weights[p] * products[at + p];
-        squared += weights[p] * norms[at + p];
-      }
-      squared = Math.max(squared, 0);
-      if (metric === "dot") scores[i] = gamma * gamma * dot;
+    for (let i = 0; i < M; i++) {
+      const length = Math.max(squared[i], 0);
+      if (metric === "dot") scores[i] *= gamma * gamma;
       else if (metric === "euclidean") {
-        scores[i] = Math.abs(gamma) * Math.sqrt(Math.max(squared + query - 2 * dot, 0));
-      } else {
-        const length = Math.sqrt(squared * query);
-        scores[i] = length > 0 ? dot / length : 0;
-      }
+        scores[i] = Math.abs(gamma) * Math.sqrt(Math.max(length + own - 2 * scores[i], 0));
+      } else scores[i] = length * own > 0 ? scores[i] / Math.sqrt(length * own) : 0;
     }
     return scores;
   }
 
-  /** The k nearest rows, nearest first: [{index, score}]. Of equal scores the earlier row first. */
+  /** The k nearest, nearest first: [{index, score}]. Of equal scores the earlier row first. */
   function rank(set, s, gamma, k) {
     const scores = scoreAll(set, s, gamma);
-    const sign = METRICS[bw.state.metric].smallerIsNearer ? -1 : 1;
+    const sign = smallerIsNearer() ? -1 : 1;
     const best = []; // kept sorted; k is small
     for (let i = 0; i < scores.length; i++) {
       const score = sign * scores[i];
-      if (Number.isNaN(score) || (best.length === k && score <= best[k - 1].key)) continue;
+      if (best.length === k && score <= best[k - 1].key) continue;
       let at = best.length < k ? best.length : k - 1;
       while (at > 0 && best[at - 1].key < score) {
         best[at] = best[at - 1];
@@ -136,28 +84,72 @@
     return best.map(({ index, key }) => ({ index, score: sign * key }));
   }
 
-  /** The score of one row under shares s. */
-  function scoreOf(set, index, s, gamma) {
-    const only = {
-      ...set,
-      products: set.products.subarray(index * set.P, (index + 1) * set.P),
-      norms: set.norms.subarray(index * set.P, (index + 1) * set.P),
-      allowed: [1],
-      scores: [0],
-    };
-    return scoreAll(only, s, gamma)[0];
+  /** Overlap of two lists of keys: those in both by those in either. */
+  function jaccard(a, b) {
+    const other = new Set(b);
+    const both = a.filter((key) => other.has(key)).length;
+    const either = a.length + b.length - both;
+    return either ? both / either : 1;
   }
 
-  // Candidate sets are made once per token and setting, not once per frame.
+  // Candidates are unpacked once for each answer, not once a frame.
   const sets = new Map();
-  const forget = () => sets.clear();
+  bw.on("near", () => sets.clear());
 
   function candidatesOf(kind) {
     if (!sets.has(kind)) sets.set(kind, candidates(kind));
     return sets.get(kind);
   }
 
-  for (const topic of ["query", "run", "ranking"]) bw.on(topic, forget);
+  // ---- what to look in ------------------------------------------------------------------------
 
-  Object.assign(bw, { METRICS, candidatesOf, placeOf, rank, scoreOf });
+  /** Whether the large bank is chosen, is there, and is not in the answer that is on the page. */
+  function isWaiting() {
+    const { near, choice, pools } = bw.state;
+    if (!near || !choice.pools.includes("wordnet")) return false;
+    const known = near.choice.pools.includes("wordnet") ? near.pools.wordnet.ready.length : 0;
+    return pools.wordnet.ready.length > known;
+  }
+
+  /** Whether an answer is about the chosen token and what is now chosen to be near; the large bank
+   *  may still be missing in it. */
+  function fits(near) {
+    if (!near || !bw.isChosen(...near.place)) return false;
+    const plain = ({ pools, ...rest }) => JSON.stringify([[...pools].filter((name) => name !== "wordnet").sort(),
+      Object.entries(rest).sort()]);
+    return plain(near.choice) === plain(bw.state.choice);
+  }
+
+  /** What goes along with every event of a part that has several: they share one value, and of
+   *  quick ones the last is read (app/events.py). */
+  const sent = (more) => ({ ...bw.state.choice, ...bw.state.chosen, text: bw.state.run.text, ...more });
+
+  /** Asks for what is missing after every quick answer, where the part is on the screen. */
+  function asksForMore(element, trigger) {
+    const ask = () => {
+      const { near } = bw.state;
+      if (!element.offsetParent || !near || (fits(near) && !isWaiting())) return;
+      trigger("near", sent());
+    };
+    bw.on("pools", ask); // comes with every answer, and while a bank is being read
+    new IntersectionObserver((entries) => entries.some((e) => e.isIntersecting) && ask())
+      .observe(element);
+  }
+
+  /** Where neighbors come from: "6 sentences + 746 of our examples + 48,224 of WordNet". */
+  function poolsText() {
+    const { near, run, pools } = bw.state;
+    const names = {
+      text: `${run.sentences.length} sentence${run.sentences.length === 1 ? "" : "s"}`,
+      examples: `${pools.n_examples} of our examples`,
+      wordnet: `${pools.wordnet.n_sentences.toLocaleString("en")} of WordNet`,
+      upload: pools.upload ? `${pools.upload.n_sentences} of ${pools.upload.name}` : "",
+    };
+    return ["text", "examples", "wordnet", "upload"]
+      .filter((name) => near.choice.pools.includes(name) && names[name])
+      .map((name) => names[name]).join(" + ");
+  }
+
+  Object.assign(bw, { METRICS, nearText, candidatesOf, placeOf, rank, jaccard,
+    fits, isWaiting, sent, asksForMore, poolsText });
 })(window.bothways);

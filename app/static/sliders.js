@@ -3,11 +3,11 @@
 (function (bw) {
   "use strict";
 
-  const NAMES = { bilm: "ELMo", attention: "Self-attention" };
   const SWEEP_SECONDS = 4; // from one layer to the next
 
   bw.part("mixing", function (element) {
-    let kind = "bilm"; // whose mix the sliders drive
+    const kept = {}; // the visitor's own mix, by encoder
+    let kind = null; // whose mix the sliders drive
     let sweep = null; // the running animation, if one runs
 
     const panel = bw.element("section", { class: "mixing", "aria-label": "Mixing" });
@@ -17,15 +17,18 @@
     let presets = [];
 
     function build() {
-      const L = bw.weights[kind].w.length;
+      stopSweep();
+      const { lead, encoders } = bw.state.bank;
+      if (!encoders[kind]) kind = lead;
+      const L = encoders[kind].n_layers;
       panel.dataset.encoder = kind;
-      const choices = Object.entries(NAMES).map(([key, name]) =>
+      const choices = Object.entries(encoders).map(([key, { name }]) =>
         bw.element("button", {
           type: "button", class: "choice", "data-encoder": key, "aria-pressed": String(key === kind),
           onclick: () => drive(key),
         }, name));
       segments = Array.from({ length: L }, (_, k) =>
-        bw.element("span", { class: `segment shade-${k}-of-${L}` }));
+        shade(k, L));
       rows = Array.from({ length: L }, (_, k) => sliderRow(["w", bw.element("sub", {}, String(k))],
         `raw weight of layer ${k}`, -bw.LIMIT, bw.LIMIT, (value) => {
           const w = [...bw.weights[kind].w];
@@ -37,6 +40,18 @@
       const corner = (k) => Array.from({ length: L }, (_, i) => (i === k ? bw.LIMIT : -bw.LIMIT));
       presets = Array.from({ length: L }, (_, k) => preset(String(k), `layer ${k} alone`, corner(k)));
       presets.push(preset("mean", "all layers alike", new Array(L).fill(0)));
+      for (const { preset: name, what, s } of encoders[kind].tasks) { // what a task learned
+        if (name && s.length === L) presets.push(preset(name, `weights learned for: ${what}`, bw.rawWeights(s)));
+      }
+      if (kept[kind] && kept[kind].w.length === L) { // another biLM may have another depth
+        presets.push(preset("mine", "the mix that you kept", kept[kind].w, kept[kind].gamma));
+      }
+      const keep = pill("keep", "keeps this mix as \u201cmine\u201d, until the page is closed", () => {
+        const { w, gamma } = bw.weights[kind];
+        kept[kind] = { w: [...w], gamma };
+        build();
+      });
+      keep.classList.add("keep");
       const reset = pill("reset", "equal weights, gamma 1", () =>
         bw.setWeights(kind, { w: new Array(L).fill(0), gamma: 1 }));
       const play = pill("\u25b6 sweep", "from layer 0 to the top", toggleSweep);
@@ -48,9 +63,15 @@
         bw.element("div", { class: "choices", role: "group", "aria-label": "whose mix" }, ...choices),
         bw.element("div", { class: "shares", role: "img" }, ...segments),
         ...rows.map((row) => row.element),
-        bw.element("div", { class: "pills" }, ...presets.map((p) => p.element), reset, play),
+        bw.element("div", { class: "pills" }, ...presets.map((p) => p.element), keep, reset, play),
       );
       show();
+    }
+
+    /** A layer's part of the share bar. */
+    function shade(k, L) {
+      const { strength, tone } = bw.shadeOf(k, L);
+      return bw.element("span", { class: `segment ${tone}`, style: `--shade: ${strength}%` });
     }
 
     function sliderRow(symbol, label, min, max, set) {
@@ -85,13 +106,12 @@
       }, text);
     }
 
-    function preset(text, title, w) {
-      const button = pill(text, title, () => bw.setWeights(kind, { w }));
+    function preset(text, title, w, gamma) {
+      const button = pill(text, title, () => bw.setWeights(kind, { w, gamma }));
       return { element: button, w };
     }
 
     function drive(key) {
-      stopSweep();
       kind = key;
       build();
       panel.querySelector(`.choice[data-encoder="${key}"]`).focus();
@@ -126,15 +146,18 @@
     function toggleSweep() {
       if (sweep) return stopSweep();
       const start = performance.now();
-      const L = bw.weights[kind].w.length;
+      const seconds = SWEEP_SECONDS * (bw.weights[kind].w.length - 1);
       const step = () => {
-        const at = Math.min((performance.now() - start) / 1000 / SWEEP_SECONDS, L - 1);
-        const low = Math.min(Math.floor(at), L - 2);
-        const s = new Array(L).fill(0);
-        s[low] = 1 - (at - low);
-        s[low + 1] = at - low;
-        bw.setWeights(kind, { w: bw.rawWeights(s) });
-        sweep = at < L - 1 ? requestAnimationFrame(step) : null;
+        const share = Math.min((performance.now() - start) / 1000 / seconds, 1);
+        for (const [each, { w }] of Object.entries(bw.weights)) { // all reach the top together
+          const at = share * (w.length - 1);
+          const low = Math.min(Math.floor(at), w.length - 2);
+          const s = new Array(w.length).fill(0);
+          s[low] = 1 - (at - low);
+          s[low + 1] = at - low;
+          bw.setWeights(each, { w: bw.rawWeights(s) });
+        }
+        sweep = share < 1 ? requestAnimationFrame(step) : null;
         label();
       };
       sweep = requestAnimationFrame(step);
@@ -152,8 +175,13 @@
       if (button) button.textContent = sweep ? "\u25a0 stop" : "\u25b6 sweep";
     }
 
+    bw.option("mixing", () => kind || bw.state.bank.lead, (key) => {
+      if (!bw.state.bank.encoders[key]) return;
+      kind = key;
+      build();
+    });
     bw.on("weights", (changed) => changed === kind && show());
     bw.on("taken", stopSweep);
-    build();
+    bw.whenKnown(build);
   });
 })(window.bothways);

@@ -36,8 +36,8 @@
       const { run } = bw.state;
       const n = run.sentences.length;
       const tokens = run.sentences.reduce((sum, s) => sum + s.length, 0);
-      const parts = [`${n} sentence${n === 1 ? "" : "s"}`, `${tokens} token${tokens === 1 ? "" : "s"}`,
-        `${run.milliseconds} ms`];
+      const parts = [`${n} sentence${n === 1 ? "" : "s"}`, `${tokens} token${tokens === 1 ? "" : "s"}`];
+      if (run.milliseconds !== null) parts.push(`${run.milliseconds} ms`);
       if (run.truncated.length) parts.push(`${run.truncated.length} cut`);
       status.textContent = parts.join(" \u00b7 ");
     }
