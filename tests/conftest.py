@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,12 @@ def pytest_configure(config):
     """Gradio's own use of pandas warns on every call; that is not ours to mend."""
     for message in ("'future.no_silent_downcasting'", "The copy keyword is deprecated"):
         config.addinivalue_line("filterwarnings", f"ignore:{message}")
+
+
+def awaited(coroutine):
+    """What it returns; in a thread of its own, since Playwright leaves a loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 def chromium_path() -> str | None:

@@ -1,6 +1,5 @@
 """Neighbors as the page gets them: exact for every mix, from any bank, with a file of one's own."""
 
-import asyncio
 import contextlib
 import hashlib
 import json
@@ -15,6 +14,7 @@ import gradio as gr
 import httpx
 import numpy as np
 import pytest
+from conftest import awaited
 from gradio.data_classes import _StaticFiles
 from small_models import small_encoder
 
@@ -487,7 +487,7 @@ def test_a_forged_event_makes_the_server_fetch_nothing(demo, monkeypatch):
     for function in demo.fns.values():
         values = [forged("http://example.org/a.txt")] * len(function.inputs)
         with contextlib.suppress(Exception):  # most refuse a file anyway
-            asyncio.run(demo.preprocess_data(function, values, None))
+            awaited(demo.preprocess_data(function, values, None))
         tried += bool(values)
     assert tried > 30 and not asked
 

@@ -1,7 +1,6 @@
 """The page among strangers: logins, a proxy, no rights, no pickles."""
 
 import ast
-import asyncio
 import os
 import re
 import socket
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from conftest import awaited
 from test_app_wiring import ENDPOINTS
 
 from app import cli
@@ -245,7 +245,7 @@ def test_tools_for_language_models_are_the_endpoints(services):
         assert set(names_of) == ENDPOINTS
         assert all(tool["description"] for tool in answer.json())
         tool, arguments = names_of["mix"], {"text": "A play .", "weights": [0, 0, 0], "gamma": 2}
-        found = asyncio.run(call_tool(f"{url}gradio_api/mcp/", tool, arguments))
+        found = awaited(call_tool(f"{url}gradio_api/mcp/", tool, arguments))
         assert found["shares"] == pytest.approx([1 / 3] * 3)
         assert found["sentences"][0]["tokens"] == ["A", "play", "."]
     finally:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import httpx
 import numpy as np
 import pytest
+from conftest import awaited
 
 from app.handlers.take_home import FILES, MAX_AT_ONCE, TakeHome
 from app.link import View, encode
@@ -230,7 +231,7 @@ def test_who_waits_for_a_file_keeps_nobody_from_the_page(home, view, monkeypatch
                 answers = await asyncio.gather(*files)
             assert {answer.content for answer in answers} == {b"done"}
 
-    asyncio.run(crowd())
+    awaited(crowd())
     assert len(begun) == 45
 
 
