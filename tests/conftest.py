@@ -38,7 +38,7 @@ def pytest_configure(config):
 
 
 def awaited(coroutine):
-    """What it returns; in a thread of its own, since Playwright leaves a loop running in this one."""
+    """What it returns; in a thread of its own: Playwright leaves a loop running in this one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()
 
