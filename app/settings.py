@@ -29,9 +29,9 @@ class Settings:
     reach: Path = ROOT / "assets" / "reach.json"
     cloze: Path = ROOT / "assets" / "cloze"
     probes: Path = ROOT / "assets" / "probes"
-    max_characters: int = 20_000
+    max_characters: int = 24_000
     max_sentences: int = 60
-    max_tokens: int = 2_000
+    max_tokens: int = 3_600
     max_map_tokens: int = 800
     elmos: tuple[tuple[Path, Path | None], ...] = ()
     cache_bytes: int = 60_000_000

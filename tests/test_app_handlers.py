@@ -107,8 +107,8 @@ def test_limits_are_messages_that_name_the_number(handlers, services, first):
     limits = services.settings
     with pytest.raises(gr.Error, match="61 sentences; this page takes 60"):
         handlers.run("a b .\n" * 61, False, first)
-    with pytest.raises(gr.Error, match="2,001 tokens; this page takes 2,000"):
-        handlers.run("a " * 2001, True, first)
+    with pytest.raises(gr.Error, match="3,601 tokens; this page takes 3,600"):
+        handlers.run("a " * 3601, True, first)
     with pytest.raises(gr.Error, match="characters"):
         handlers.run("x" * (limits.max_characters + 1), False, first)
 
