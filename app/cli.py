@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
+from app.memory import stay_small
 from app.settings import Settings
 
 FIRST_PORT, N_PORTS = 7860, 100  # where a free one is looked for
@@ -120,6 +121,7 @@ def main(arguments: list[str] | None = None) -> None:
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     logging.getLogger("app").setLevel(logging.INFO)
     os.environ.update(ENVIRONMENT)
+    stay_small()
     print("Both Ways: loading ...", flush=True)
     settings = Settings(
         models=options.models,
