@@ -161,7 +161,7 @@ def many_behind(monkeypatch):
 def test_the_largest_page_is_below_eight_megabytes(three, many_behind, monkeypatch):
     monkeypatch.setattr(take_home, "MAX_SECONDS", 60.0)
     limits = three.settings
-    lines = [" ".join(["\U00020000" * 9] * 33)] * limits.max_sentences
+    lines = [" ".join(["\U00020000" * 9] * 40)] * limits.max_sentences
     text = "\n".join(line[:-1] + chr(0x20001 + i) for i, line in enumerate(lines))
     view = View(text=text, pretokenized=True, basis="word", dims=3, behind=True)
     assert 0.95 * limits.max_characters < len(text) <= limits.max_characters
