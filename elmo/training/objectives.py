@@ -104,13 +104,18 @@ def bilm_step(
     return StepResult(loss, n_targets, head)
 
 
-def self_attention(module: Attention, x: Tensor, causal: bool) -> Tensor:
-    """What the attention part adds to the stream: (B, T, D) -> (B, T, D), without padding."""
-    projections = (module.query, module.key, module.value)
-    weight = torch.cat([p.weight for p in projections]).to(x.dtype)
-    bias = torch.cat([p.bias for p in projections]).to(x.dtype)
-    qkv = F.linear(x, weight, bias).unflatten(-1, (3, module.n_heads, -1))
-    query, key, value = qkv.permute(2, 0, 3, 1, 4)  # (B, H, T, D / H)
+def self_attention(module: Attention, queries: Tensor, x: Tensor, causal: bool) -> Tensor:
+    """What the attention part adds to the stream at the queries: (B, Q, D), looking at all of
+    x (B, T, D), without padding. Causal where the queries are x itself."""
+
+    def heads(projection: torch.nn.Linear, x: Tensor) -> Tensor:
+        return linear(projection, x).unflatten(-1, (module.n_heads, -1)).transpose(1, 2)
+
+    query, key, value = (
+        heads(module.query, queries),
+        heads(module.key, x),
+        heads(module.value, x),
+    )  # (B, H, Q or T, D / H)
     scores = query @ key.mT / math.sqrt(query.shape[-1])
     if causal:
         future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
@@ -119,14 +124,33 @@ def self_attention(module: Attention, x: Tensor, causal: bool) -> Tensor:
     return linear(module.output, mixed.transpose(1, 2).flatten(-2))
 
 
-def run_attention(stack: SelfAttention, x: Tensor, causal: bool, dtype: torch.dtype) -> Tensor:
+def run_attention(
+    stack: SelfAttention,
+    x: Tensor,
+    causal: bool,
+    dtype: torch.dtype,
+    wanted: Tensor | None = None,
+) -> Tensor:
     """Blocks over x (B, T, D), positions already added: products in ``dtype``, the residual
-    stream in x's own. Causal means in the order of reading."""
+    stream in x's own. Causal means in the order of reading.
+
+    wanted (B, Q): the positions whose top vectors are asked for, (B, Q, D); all of them if None.
+    The last block computes nothing else than keys and values elsewhere.
+    """
     for block in stack.blocks:
-        x = x + self_attention(block.attention, block.attention_norm(x).to(dtype), causal)
+        normed = block.attention_norm(x).to(dtype)
+        queries = normed
+        if wanted is not None and block is stack.blocks[-1]:
+            queries, x = pick(normed, wanted), pick(x, wanted)
+        x = x + self_attention(block.attention, queries, normed, causal)
         inner = F.gelu(linear(block.expand, block.feedforward_norm(x).to(dtype)))
         x = x + linear(block.contract, inner)
     return x
+
+
+def pick(x: Tensor, positions: Tensor) -> Tensor:
+    """x (B, T, D) at positions (B, Q): (B, Q, D)."""
+    return x.gather(1, positions[:, :, None].expand(-1, -1, x.shape[2]))
 
 
 def choose_gaps(n_rows: int, n_tokens: int, n_masks: int, share: float, seed: list[int]) -> Tensor:
@@ -178,10 +202,10 @@ def masked_step(
     filled = torch.where(fillers < 0, 0, index.gather(1, fillers.clamp(min=0)))  # row 0: the gap
     index = index.scatter(1, gaps, filled)
     x = vectors.detach()[index].float().requires_grad_()
-    top = run_attention(model.stack, x + model.stack.positions[: n_tokens + 2], False, dtype)
-    picked = top[torch.arange(len(gaps), device=gaps.device)[:, None], gaps].flatten(0, 1)
+    placed = x + model.stack.positions[: n_tokens + 2]
+    top = run_attention(model.stack, placed, False, dtype, wanted=gaps).flatten(0, 1)
     readout = model.readout["joint"]
-    inner = F.gelu(linear(readout.dense, readout.norm(picked).to(dtype)))
+    inner = F.gelu(linear(readout.dense, readout.norm(top).to(dtype)))
     hidden = readout.output_norm(inner.float()).to(dtype)
     n_targets = batch.n_rows * n_masks * gaps.shape[1]
     loss, d_hidden, head = sampled_loss(
