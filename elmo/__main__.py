@@ -22,6 +22,7 @@ COMMANDS = {  # name: (module, what it does)
     ),
     "train": ("training.train", "train a language model on plain text"),
     "evaluate": ("training.evaluate", "held-out perplexity and gap scores of a trained model"),
+    "curves": ("training.curves", "held-out scores while models learned, at equal cost"),
     "probe": (
         "probing.probe",
         "which layers tasks want: probes, learned mixes, senses",

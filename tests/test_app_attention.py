@@ -13,12 +13,13 @@ from app.settings import ROOT, Settings
 from app.state import Selection
 from app.views.attention import FULL, allowed_cells, cell_view, heads_view, reach_view
 from app.views.attention import unpack_weights as unpack
-from app.views.learning import curves_view, equal_costs, objective_view, read_curve, score_at
+from app.views.learning import curves_view, objective_view
 from elmo.banks.bank import build_bank
 from elmo.both_ways.attention_maps import attention_cell, rollout
 from elmo.both_ways.learning_signal import objective
 from elmo.checkpoint import save_model
 from elmo.encoders import load_encoder, untrained_encoder
+from elmo.training.curves import GAPS, Curve
 
 TOKENS = ("the", "cat", "saw", "the", "mat")
 WORDS = ["<S>", "</S>", "<UNK>", *sorted(set(TOKENS))]
@@ -129,7 +130,7 @@ def test_an_encoder_without_a_softmax_says_so():
     assert "no softmax" in ask(handlers, "gradient", "gradient", kind="bilm")["gap"]
     opening = handlers.opening()
     assert opening["with_heads"] == [] and opening["reach"]["encoders"] == {}
-    assert opening["learning"]["curves"] == {} and opening["learning"]["equal"] is None
+    assert opening["learning"]["charts"] == []
 
 
 def test_objectives_of_all_encoders(handlers):
@@ -157,40 +158,26 @@ def test_half_lives_are_the_shipped_ones_of_trained_encoders():
         assert low[0][k] <= elmo["half_life"][0][k] <= high[0][k]
 
 
-def test_curves_meet_only_where_they_are_comparable(tmp_path):
-    cost = {"tokens": [10, 20], "targets": [20, 40], "minutes": [1, 4]}
-    lm = cost | {"score": [400.0, 100.0], "metric": "valid_mean"}
-    faster = {name: [x / 2 for x in values] for name, values in cost.items()}
-    other = faster | {"score": [300.0, 200.0], "metric": "valid_mean"}
-    masked = cost | {"score": [-6.0, -5.0], "metric": "valid_log_probability"}
-    started = "train --start MODEL_OF_1200_TOKENS"
+def test_curves_meet_by_metric():
+    cost = {"tokens": (10, 20), "targets": (20, 40), "minutes": (1, 4)}
+    lm = {"valid_mean": Curve(cost, (400.0, 100.0), "valid_mean")}
+    half = {name: tuple(x / 2 for x in values) for name, values in cost.items()}
+    other = {"valid_mean": Curve(half, (300.0, 200.0), "valid_mean")}
+    masked = {GAPS: Curve(cost, (-6.0, -5.0), GAPS)}
     cards = {
-        "a": {"history": "restarted", "command": started},
+        "a": {"history": "restarted", "command": "train --start MODEL_OF_1200_TOKENS"},
         "c": {"gap_logprob": {"joint": -4.5}},
     }
     view = curves_view({"a": lm, "b": other, "c": masked}, cards)
-    assert view["comparable"] == ["a", "b"] and view["history"] == {"a": "restarted"}
-    assert view["starts"] == {"a": 1200}
-    assert view["equal"]["tokens"]["at"] == 10
-    assert view["equal"]["tokens"]["scores"] == pytest.approx({"a": 400.0, "b": 200.0})
-    assert view["equal"]["minutes"] == equal_costs({"a": lm, "b": other})["minutes"]
-    assert score_at([10, 20], [400.0, 100.0], 15) == pytest.approx(200)  # logs on a straight line
-    assert score_at([10, 20], [400.0, 100.0], 9) is None
-    assert curves_view({"a": lm, "c": masked}, {})["equal"] is None
-    (tmp_path / "curve.jsonl").write_text("\n")
-    with pytest.raises(ValueError, match="no evaluation in"):
-        read_curve(tmp_path / "curve.jsonl")
-
-
-def test_shipped_curves_are_read_whole():
-    folder = ROOT / "assets" / "models"
-    for kind in KINDS:
-        path = folder / kind / "curve.jsonl"
-        curve = read_curve(path)
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        assert curve["tokens"] == sorted(curve["tokens"]) and len(curve["score"]) == len(rows)
-        expected = "valid_log_probability" if kind == "attention" else "valid_mean"
-        assert curve["metric"] == expected
+    assert view["history"] == {"a": "restarted"} and view["starts"] == {"a": 1200}
+    perplexity, gaps = view["charts"]
+    assert list(perplexity["curves"]) == ["a", "b"] and list(gaps["curves"]) == ["c"]
+    assert perplexity["equal"]["tokens"]["at"] == 10
+    assert perplexity["equal"]["tokens"]["scores"] == pytest.approx({"a": 400.0, "b": 200.0})
+    assert gaps["equal"] is None
+    other |= {GAPS: Curve(cost, (-7.0, -4.0), GAPS)}
+    _, gaps = curves_view({"b": other, "c": masked}, {})["charts"]
+    assert gaps["equal"]["minutes"] == {"at": 4, "scores": {"b": -4.0, "c": -5.0}}
 
 
 @pytest.mark.parametrize(

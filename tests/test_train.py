@@ -305,6 +305,8 @@ def test_training_lowers_perplexity_and_exports_a_loadable_model(workplace):
     assert loaded.card["tokens_seen"] == lines[-1]["tokens"] >= 20000
     curve = (workplace / "run/model/curve.jsonl").read_text().splitlines()
     assert [json.loads(line)["valid_mean"] for line in curve] == scores
+    hidden_words = [line["valid_log_probability"] for line in lines if "valid_mean" in line]
+    assert hidden_words[-1] > hidden_words[0] + 0.2
     trained = last_state(workplace / "run")["trainer"]["model"]
     for name, value in loaded.model.state_dict().items():
         torch.testing.assert_close(value, trained[name], atol=0.03, rtol=0.02)

@@ -17,9 +17,10 @@ from app.handlers.events import (
 from app.services import Model, Services
 from app.state import Selection
 from app.views.attention import cell_view, heads_view, reach_view
-from app.views.learning import curves_view, gradient_view, objective_view, read_curve
+from app.views.learning import curves_view, gradient_view, objective_view
 from elmo.both_ways.attention_maps import DIRECTIONS, attention_cell
 from elmo.both_ways.learning_signal import MASK_SHARE, gradient_test, objective
+from elmo.training.curves import read_curves
 
 N_DRAWS = 1_000  # different drawings of the joint encoder's gaps
 
@@ -43,7 +44,7 @@ class AttentionHandlers:
             "with_heads": [kind for kind in self.services.models if kind in DIRECTIONS],
             "reach": reach_view(shipped, list(trained)),
             "learning": curves_view(
-                {kind: read_curve(path) for kind, path in curves.items() if path.is_file()},
+                {kind: read_curves(path) for kind, path in curves.items() if path.is_file()},
                 {kind: model.encoder.checkpoint.card for kind, model in trained.items()},
             ),
         }

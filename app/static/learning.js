@@ -200,39 +200,38 @@
     // ---- curves ----------------------------------------------------------------------------------
 
     function drawCurves() {
-      const { curves: found, comparable, equal } = learning;
-      const kinds = Object.keys(found);
+      const { charts } = learning;
+      const kinds = [...new Set(charts.flatMap(({ curves: found }) => Object.keys(found)))];
       cost.hidden = !kinds.length;
       Object.keys(AXES).forEach((key, i) => costs[i].setAttribute("aria-pressed", String(key === axis)));
       if (!kinds.length) {
         drawn.replaceChildren(bw.element("p", { class: "notice" }, "Random weights have no training curve."));
         return;
       }
-      const others = kinds.filter((kind) => !comparable.includes(kind));
-      const charts = [comparable, ...others.map((kind) => [kind])].filter((group) => group.length);
-      const furthest = Math.max(...kinds.map((kind) => Math.max(...found[kind][axis])));
-      drawn.replaceChildren(bw.element("p", {}, "Perplexity (every word, from one side, over 50,000 words) and a masked model\u2019s score (hidden"
-          + " words only, from both sides) cannot be compared: they have axes of their own."),
-        bw.element("div", { class: "curve-columns" }, ...charts.map((group) => chart(group, equal && group.length > 1
-          ? equal[axis].at : null, furthest))),
+      const furthest = Math.max(...charts.flatMap(({ curves: found }) => Object.values(found).flatMap((curve) => curve[axis])));
+      drawn.replaceChildren(bw.element("p", {}, "Perplexity (every word, from one side, over 50,000 words) and the score on"
+          + " hidden words (from both sides: jointly, or by the product of both directions) cannot be compared: they have axes"
+          + " of their own."),
+        bw.element("div", { class: "curve-columns" }, ...charts.map((one) => chart(one, furthest))),
         ...Object.entries(learning.history).map(([kind, text]) =>
           bw.element("p", { class: "notice" }, bw.element("b", { "data-encoder": kind }, nameOf(kind)), `: ${text}`)),
         ...Object.entries(learning.starts).map(([kind, tokens]) => bw.element("p", { class: "notice" },
           bw.element("b", { "data-encoder": kind }, nameOf(kind)), `: at ${(tokens / 1e6).toFixed(1)} million tokens training`
           + " went on from the weights so far with a new schedule of the learning rate.")),
-        equal ? equalTable() : "", gapTable());
+        ...charts.filter(({ equal }) => equal).map(equalTable), gapTable());
     }
 
     const amount = (x, key) => `${(x / AXES[key][1]).toFixed(key === "minutes" ? 0 : 1)} ${AXES[key][2]}`;
 
-    function equalTable() {
-      const { comparable, equal } = learning;
+    function equalTable({ metric, curves: found, equal }) {
+      const kinds = Object.keys(found);
+      const digits = metric === "valid_mean" ? 1 : 2;
       return bw.element("div", { class: "scroll" }, bw.valuesTable(
-        ["perplexity at the largest cost that both have reached; straight lines between evaluations;"
-          + " minutes on processors that other work shared; a rate that falls at the end of a run lowers its last values"],
-        comparable.map((kind) => [nameOf(kind), kind]),
+        [`${METRICS[metric]}, at the largest cost that all have reached; straight lines between evaluations;`
+          + " minutes on processors that other work shared; a rate that falls at the end of a run improves its last values"],
+        kinds.map((kind) => [nameOf(kind), kind]),
         Object.keys(AXES).map((key) => [[`at equal ${key}: ${amount(equal[key].at, key)}`],
-          comparable.map((kind) => (equal[key].scores[kind] === null ? "\u2013" : equal[key].scores[kind].toFixed(1)))])));
+          kinds.map((kind) => (equal[key].scores[kind] === null ? "\u2013" : equal[key].scores[kind].toFixed(digits)))])));
     }
 
     /** Where all encoders do meet: the same hidden words, with the finished weights. */
@@ -250,9 +249,9 @@
         + " have read equally much: what they learned says more of the budget than of the design."));
     }
 
-    function chart(kinds, at, furthest) {
-      const { curves: found } = learning;
-      const metric = found[kinds[0]].metric;
+    function chart({ metric, curves: found, equal }, furthest) {
+      const kinds = Object.keys(found);
+      const at = equal ? equal[axis].at : null;
       const isPerplexity = metric === "valid_mean";
       const size = bw.size("small");
       const width = Math.max(280, Math.min(520, bw.narrow() ? curves.clientWidth - 8 : (curves.clientWidth - 40) / 2));

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from elmo.results import GradientTest, Objective
-
-AXES = ("tokens", "targets", "minutes")
-PERPLEXITY, GAPS = "valid_mean", "valid_log_probability"
-
-Curve = dict[str, list[float]]
+from elmo.training.curves import METRICS, Curve, equal_costs
 
 
 def objective_view(task: Objective) -> dict[str, Any]:
@@ -40,29 +32,26 @@ def gradient_view(test: GradientTest) -> dict[str, Any]:
     }
 
 
-def read_curve(path: Path) -> Curve:
-    """What was measured while a model learned: by axis, and its score under ``score``."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    if not rows:
-        raise ValueError(f"no evaluation in {path}")
-    metric = PERPLEXITY if PERPLEXITY in rows[0] else GAPS
-    curve = {name: [row[name] for row in rows] for name in AXES}
-    return curve | {"score": [row[metric] for row in rows], "metric": metric}
-
-
 def curves_view(
-    curves: Mapping[str, Curve], cards: Mapping[str, Mapping[str, Any]]
+    curves: Mapping[str, Mapping[str, Curve]], cards: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Curves by encoder, the language models compared at equal cost, and each card's remarks.
-
-    ``equal`` is ``None`` where there are not two language models to compare.
-    """
-    comparable = [kind for kind, curve in curves.items() if curve["metric"] == PERPLEXITY]
+    """A chart a metric, with its curves by encoder, compared at equal cost where there are two or
+    more; what finished weights score on the same hidden words; and each card's remarks."""
+    charts = []
+    for metric in METRICS:
+        shown = {kind: found[metric] for kind, found in curves.items() if metric in found}
+        if not shown:
+            continue
+        equal = equal_costs(shown) if len(shown) > 1 else {}
+        charts.append(
+            {
+                "metric": metric,
+                "curves": {k: {**curve.costs, "score": curve.scores} for k, curve in shown.items()},
+                "equal": {axis: {"at": at, "scores": s} for axis, (at, s) in equal.items()} or None,
+            }
+        )
     return {
-        "curves": dict(curves),
-        "comparable": comparable,
-        "equal": equal_costs({k: curves[k] for k in comparable}) if len(comparable) > 1 else None,
+        "charts": charts,
         "history": {k: str(card["history"]) for k, card in cards.items() if "history" in card},
         "starts": {kind: n for kind, card in cards.items() if (n := continued_from(card))},
         "gaps": {
@@ -77,21 +66,3 @@ def continued_from(card: Mapping[str, Any]) -> int | None:
     """Tokens that the weights had seen from which a run went on, as its command tells."""
     found = re.search(r"--start \S*?_(\d+)_TOKENS", str(card.get("command", "")))
     return int(found[1]) if found else None
-
-
-def equal_costs(curves: Mapping[str, Curve]) -> dict[str, dict[str, Any]]:
-    """Perplexities at the largest cost that every curve has reached, by axis."""
-    found = {}
-    for axis in AXES:
-        at = min(curve[axis][-1] for curve in curves.values())
-        scores = {k: score_at(curve[axis], curve["score"], at) for k, curve in curves.items()}
-        found[axis] = {"at": at, "scores": scores}
-    return found
-
-
-def score_at(costs: Sequence[float], scores: Sequence[float], at: float) -> float | None:
-    """A perplexity between two evaluations, its logarithm on a straight line; ``None`` before the
-    first evaluation and after the last."""
-    if not costs[0] <= at <= costs[-1]:
-        return None
-    return float(np.exp(np.interp(at, costs, np.log(scores))))

@@ -37,7 +37,7 @@ from elmo.training.corpus import (
     read_sentences,
 )
 from elmo.training.evaluate import perplexity, unigram
-from elmo.training.gaps import joint_score, random_gaps
+from elmo.training.gaps import SOFT_PRODUCT, joint_score, one_sided_scores, random_gaps
 from elmo.training.optim import Schedule
 from elmo.training.run_folder import CheckpointFolder, Journal, Progress, Window
 from elmo.training.trainer import TrainConfig, Trainer
@@ -301,16 +301,27 @@ class Run:
         )
 
     def test(self) -> None:
-        """Held-out scores on a fixed part of the valid text, by products in bfloat16."""
+        """Held-out scores on a fixed part of the valid text, by products in bfloat16: perplexity
+        of language models, and of all kinds the same hidden words."""
         if not self.writes:
             return
         model, progress = self.trainer.model, self.progress
+        held_out = (self.vocabulary, self.valid)
+        gaps = random_gaps(self.valid, VALID_GAPS)
         if model.config.kind == "attention":
-            gaps = random_gaps(self.valid, VALID_GAPS)
-            scores = joint_score(model, self.vocabulary, self.valid, gaps, torch.bfloat16)
+            scores = [joint_score(model, *held_out, gaps, torch.bfloat16)]
         else:
-            scores = perplexity(model, self.vocabulary, self.valid, torch.bfloat16)
-        record = {f"valid_{k}": round(v, 4) for k, v in dataclasses.asdict(scores).items()}
+            log_p = unigram(self.corpus, self.vocabulary)
+            products = one_sided_scores(
+                *(model, self.vocabulary, log_p, self.valid),
+                *(gaps, SOFT_PRODUCT, torch.bfloat16),
+            )
+            scores = [perplexity(model, *held_out, torch.bfloat16), products["tuned_product"]]
+        record = {
+            f"valid_{name}": round(value, 4)
+            for score in scores
+            for name, value in dataclasses.asdict(score).items()
+        }
         self.journal.write(**progress.record(), **record)
         log.info("step %d  %.2f M tokens  %s", progress.step, progress.tokens / 1e6, record)
 
