@@ -80,7 +80,9 @@ def test_the_command_prints_a_table(tmp_path, capsys):
             for costs, score in (((10, 20, 1), -6.0), ((20, 40, 4), -5.0))
         ]
         (folder / "curve.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "two/card.json").write_text(json.dumps({"history": "restarted once"}))
     assert main(["curves", "--models", str(tmp_path / "one"), str(tmp_path / "two")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "| at equal | | one | two |"
     assert lines[2] == "| tokens: 20 M | log-probability of hidden words | -5.00 | -6.00 |"
+    assert lines[-1] == "two: restarted once"

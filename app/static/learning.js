@@ -227,10 +227,10 @@
       const kinds = Object.keys(found);
       const digits = metric === "valid_mean" ? 1 : 2;
       return bw.element("div", { class: "scroll" }, bw.valuesTable(
-        [`${METRICS[metric]}, at the largest cost that all have reached; straight lines between evaluations;`
+        [`${METRICS[metric]} at equal cost, the largest that all have reached; straight lines between evaluations;`
           + " minutes on processors that other work shared; a rate that falls at the end of a run improves its last values"],
         kinds.map((kind) => [nameOf(kind), kind]),
-        Object.keys(AXES).map((key) => [[`at equal ${key}: ${amount(equal[key].at, key)}`],
+        Object.keys(AXES).map((key) => [[amount(equal[key].at, key)],
           kinds.map((kind) => (equal[key].scores[kind] === null ? "\u2013" : equal[key].scores[kind].toFixed(digits)))])));
     }
 

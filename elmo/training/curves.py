@@ -69,13 +69,10 @@ def equal_costs(curves: Mapping[str, Curve]) -> dict[str, tuple[float, dict[str,
 
 
 def round_costs(curves: Mapping[str, Curve], axis: str) -> list[float]:
-    """1, 2, 5, 10, ... as far as two curves have reached."""
-    reached = sorted(curve.costs[axis][-1] for curve in curves.values())[-2:][0]
-    costs = (s * 10.0**k for k in range(12) for s in STEPS)
+    """Those of 1, 2, 5, 10, 20, ... at which two curves or more have a score."""
+    costs = (step * 10.0**k for k in range(12) for step in STEPS)
     return [
-        cost
-        for cost in costs
-        if cost <= reached and sum(c.at(axis, cost) is not None for c in curves.values()) > 1
+        cost for cost in costs if sum(c.at(axis, cost) is not None for c in curves.values()) > 1
     ]
 
 
@@ -88,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a table in Markdown: by metric and cost, the models' scores."""
+    """Prints a table in Markdown, by metric and cost the models' scores, and the cards' remarks."""
     folders = options.models
     if folders is None:
         folders = sorted(p.parent for p in Path("assets/models").glob("*/curve.jsonl"))
@@ -102,7 +99,15 @@ def run(options: argparse.Namespace) -> int:
                 scores = [curves[n].at(axis, cost) if n in curves else None for n in by_model]
                 cells = [_cell(score, metric) for score in scores]
                 print(f"| {axis}: {_amount(cost, axis)} | {what} | " + " | ".join(cells) + " |")
+    for folder in folders:
+        if remark := _remark(folder / "card.json"):
+            print(f"\n{folder.name}: {remark}")
     return 0
+
+
+def _remark(card: Path) -> str | None:
+    """What a model card says of how training went, where it was not as planned."""
+    return json.loads(card.read_text(encoding="utf-8")).get("history") if card.is_file() else None
 
 
 def _cell(score: float | None, metric: str) -> str:

@@ -111,11 +111,8 @@ def self_attention(module: Attention, queries: Tensor, x: Tensor, causal: bool) 
     def heads(projection: torch.nn.Linear, x: Tensor) -> Tensor:
         return linear(projection, x).unflatten(-1, (module.n_heads, -1)).transpose(1, 2)
 
-    query, key, value = (
-        heads(module.query, queries),
-        heads(module.key, x),
-        heads(module.value, x),
-    )  # (B, H, Q or T, D / H)
+    query = heads(module.query, queries)  # (B, H, Q, D / H)
+    key, value = heads(module.key, x), heads(module.value, x)  # (B, H, T, D / H)
     scores = query @ key.mT / math.sqrt(query.shape[-1])
     if causal:
         future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
@@ -135,7 +132,7 @@ def run_attention(
     stream in x's own. Causal means in the order of reading.
 
     wanted (B, Q): the positions whose top vectors are asked for, (B, Q, D); all of them if None.
-    The last block computes nothing else than keys and values elsewhere.
+    Elsewhere the last block computes keys and values alone.
     """
     for block in stack.blocks:
         normed = block.attention_norm(x).to(dtype)
