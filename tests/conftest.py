@@ -43,6 +43,17 @@ def awaited(coroutine):
         return thread.submit(asyncio.run, coroutine).result()
 
 
+def wait_settled(page):
+    """Until the views have followed the last step of a slider and the rest after it counts as its
+    end: frames and timers of the page itself, so that a busy machine only makes it longer."""
+    page.evaluate(
+        """() => new Promise((resolve) => {
+             const drawn = (then) => requestAnimationFrame(() => requestAnimationFrame(then));
+             drawn(() => setTimeout(() => drawn(resolve), 220));
+           })"""
+    )
+
+
 def chromium_path() -> str | None:
     """The system's browser; ``None`` leaves the choice to Playwright."""
     names = ("chromium", "chromium-browser", "google-chrome")

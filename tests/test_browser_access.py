@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from conftest import wait_settled
 
 
 def run_text(page, text):
@@ -35,7 +36,7 @@ def test_sliders_by_keyboard_move_everything(open_page):
     slider.focus()
     for _ in range(30):
         page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(300)
+    wait_settled(page)
     assert page.evaluate("bothways.weights.bilm.w[2]") == pytest.approx(1.5)
     assert page.locator("#mixing .typed").nth(2).input_value() == "1.50"
     after = page.locator("#maps-bilm .mix path.point").first.get_attribute("transform")

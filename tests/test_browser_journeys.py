@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from conftest import wait_settled
 
 MIX = "#lists .list[data-layer=mix][data-encoder=bilm]"
 
@@ -38,11 +39,6 @@ def drag(page, slider, to):
 
 def weight(page, k):
     return page.locator("#mixing input[type=range]").nth(k)
-
-
-def wait_settled(page):
-    """Until the rest after the last slider step has counted as its end."""
-    page.wait_for_timeout(260)
 
 
 def test_the_page_opens_on_a_computed_example(open_page, services):
@@ -269,10 +265,10 @@ def test_typed_values_presets_and_reset(open_page):
     page.locator(".pill", has_text=re.compile("^1$")).click()
     assert page.evaluate("bothways.weights.bilm.s[1]") > 0.9999
     layer_1 = neighbors_of(page, "#lists .list[data-layer='1']")
-    page.wait_for_timeout(100)
+    wait_settled(page)
     assert neighbors_of(page) == layer_1
     page.locator(".pill", has_text="reset").click()
-    page.wait_for_timeout(100)
+    wait_settled(page)
     assert page.evaluate("bothways.weights.bilm.w") == [0, 0, 0]
     assert _typed(page) == ["0.00", "0.00", "0.00", "1.00"]
 
@@ -311,7 +307,7 @@ def test_the_self_attention_mix_has_weights_of_its_own(open_page):
     page.locator(".choice", has_text="Self-attention").click()
     assert page.locator("#mixing input[type=range]").count() == 5
     page.locator(".pill", has_text=re.compile("^3$")).click()
-    page.wait_for_timeout(100)
+    wait_settled(page)
     assert neighbors_of(page, joint) != before
     assert neighbors_of(page) == elmo
     assert page.evaluate("bothways.weights.bilm.w") == [0, 0, 0]
@@ -325,7 +321,7 @@ def test_the_triangle_is_the_sliders(open_page):
     page.mouse.move(box["x"] + box["width"] - 1, box["y"] + box["height"] - 1, steps=5)
     page.mouse.up()
     assert page.evaluate("bothways.weights.bilm.s[1]") > 0.95
-    page.wait_for_timeout(100)
+    wait_settled(page)
     assert float(_typed(page)[1]) > 2
     page.locator(".triangle .dot").press("ArrowUp")
     assert page.evaluate("bothways.weights.bilm.s[2]") > 0.02

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CHROMIUM_FLAGS, chromium_path
+from conftest import CHROMIUM_FLAGS, chromium_path, wait_settled
 
 from app.umap_service import UmapService
 from elmo.scalar_mix import softmax
@@ -41,7 +41,7 @@ def test_axes_of_each_layer_then_the_points_travel_to_the_top(open_page):
     page.wait_for_function(
         f"document.querySelector('{LAST} .title').textContent.includes('at layer 2')"
     )
-    page.wait_for_timeout(100)
+    wait_settled(page)
     where = """n => [...document.querySelectorAll('#maps-bilm .plot')[n]
       .querySelectorAll('path.point')]
       .map((p) => p.getAttribute('transform').match(/-?[\\d.]+/g).map(Number))"""
@@ -89,7 +89,7 @@ def test_cosine_colors_equal_the_reference_and_follow_the_mix(open_page, service
         np.testing.assert_allclose(found, mixed @ mixed[row] / lengths, atol=1e-4)
     before, layer = fills(page, LAST.split()[1]), fills(page, ".panel:nth-child(1)")
     page.evaluate("bothways.setWeights('bilm', {w: [6, -6, -6]})")
-    page.wait_for_timeout(400)
+    wait_settled(page)
     assert fills(page, LAST.split()[1]) == layer != before
     # A new token brings its own cosines.
     page.locator("#strip .token", has_text="children").first.click()

@@ -4,6 +4,7 @@ import random
 import threading
 
 import pytest
+from conftest import wait_settled
 from small_models import small_encoder
 
 from app.services import Services, encode_what_fits, make_model
@@ -103,9 +104,9 @@ def test_the_large_bank_arrives_and_its_neighbors_have_glosses(open_page, gate, 
     page.locator("#strip .token", has_text="play").first.click()
 
     gate.set()
-    page.wait_for_function("bothways.state.near.choice.pools.includes('wordnet')", timeout=60_000)
+    page.locator(".table-view .method", has_text="600 of WordNet").first.wait_for(timeout=60_000)
     page.wait_for_function(FRESH)
-    assert "600 of WordNet" in page.locator(".table-view .method").first.inner_text()
+    assert "wordnet" in page.evaluate("bothways.state.near.choice.pools")
     choose(page, "part of speech", "noun")
     assert len(texts(page, ".gloss")) == 10
     assert set(texts(page, ".gloss")) == {"noun: a gloss of NOUN"}
@@ -123,7 +124,7 @@ def test_dragging_moves_rows_without_the_server_and_says_how_far(open_page, gate
     before = texts(page, ".context")
     page.evaluate("bothways.setWeights('bilm', {w: [-6, -6, 6]})")
     page.wait_for_function("bothways.weights.bilm.s[2] > 0.99")
-    page.wait_for_timeout(100)
+    wait_settled(page)
     layer = page.locator("#table .near-list[data-layer='2'] li:visible .context")
     after = texts(page, ".context")
     assert after != before and after == layer.all_inner_texts()

@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from conftest import wait_settled
 
 from app.link import View, encode
 
@@ -172,7 +173,7 @@ def test_a_plot_is_saved_as_it_is_on_the_screen(open_page):
 def test_neighbors_are_saved_with_everything_that_names_them(open_page):
     page = open_page()
     page.evaluate("bothways.setWeights('bilm', {w: [0, 1, 2]})")
-    page.wait_for_timeout(300)
+    wait_settled(page)
     open_share(page)
     data, name = saved(page, "neighbors, CSV")
     assert name == "both-ways-neighbors.csv"

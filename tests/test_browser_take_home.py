@@ -1,6 +1,7 @@
 """What is taken home, in a real browser: the page without a server, and pictures and tables."""
 
 import pytest
+from conftest import wait_settled
 
 MIX = ".list[data-layer=mix][data-encoder=bilm]"
 DOTS = "document.querySelector('#maps-bilm .mix .plot').data.flatMap((t) => [...t.x])"
@@ -26,7 +27,7 @@ def neighbors_of(page):
 def test_the_page_taken_home_mixes_and_ranks_without_a_server(open_page, browser, tmp_path):
     page = open_page()
     page.evaluate("bothways.setWeights('bilm', {w: [0.5, -0.5, 0], gamma: 1.25})")
-    page.wait_for_timeout(400)
+    wait_settled(page)
     path = take_home(page, "page", tmp_path)
     assert path.name == "both-ways.html" and path.stat().st_size < 8_000_000
 
@@ -37,7 +38,7 @@ def test_the_page_taken_home_mixes_and_ranks_without_a_server(open_page, browser
     home.goto(path.as_uri())
     home.wait_for_selector("#lists .neighbor:visible")
     home.wait_for_selector("#maps-attention .mix path.point")
-    home.wait_for_timeout(400)
+    wait_settled(home)
     assert home.evaluate("bothways.weights") == page.evaluate("bothways.weights")
     assert home.evaluate(DOTS) == page.evaluate(DOTS)
     assert neighbors_of(home) == neighbors_of(page)
@@ -50,7 +51,7 @@ def test_the_page_taken_home_mixes_and_ranks_without_a_server(open_page, browser
         each.mouse.down()
         each.mouse.move(box["x"] + box["width"] - 4, y, steps=8)
         each.mouse.up()
-        each.wait_for_timeout(400)
+        wait_settled(each)
         assert each.evaluate("bothways.weights.bilm.w[2]") == 6
     assert home.evaluate(DOTS) == page.evaluate(DOTS) != before
     assert neighbors_of(home) == neighbors_of(page) != order
