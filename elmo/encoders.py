@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -172,6 +172,15 @@ class Encoder:
         for row, sentence in zip(ids, rows, strict=True):
             row[: len(sentence)] = torch.tensor(sentence)
         return vectors[ids.to(vectors.device)], lengths.to(vectors.device)
+
+    def differentiable(self, n_sentences: int) -> Callable[[Tensor, Tensor], Tensor]:
+        """Token vectors (B, T, P) and lengths (B,) to layers (L, B, T, D) by the plain modules, for
+        gradients. Sentences start where ``encode`` starts them, but in carry mode at zero."""
+        if self.state != "warm":
+            return lambda x, lengths: self.model.layers(x, lengths)[0]
+        with torch.no_grad():
+            start = start_states.copy_pair(self._warm_pair(), n_sentences)
+        return lambda x, lengths: self.model.stack.run(x, lengths, start)[0]
 
     @property
     def _device(self) -> torch.device:

@@ -52,6 +52,11 @@ def repeat_pair(pair: Pair, n_sentences: int) -> Pair:
     return _map(pair, lambda x: x.expand(n_sentences, -1))
 
 
+def copy_pair(pair: Pair, n_sentences: int) -> Pair:
+    """``repeat_pair`` in memory of its own, which a graph may keep."""
+    return _map(pair, lambda x: x.expand(n_sentences, -1).clone())
+
+
 class Carried:
     """The rows that ``carry`` remembers; as many as the largest batch so far had."""
 

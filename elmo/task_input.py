@@ -103,7 +103,7 @@ class TaskInput(nn.Module):
             ids[row, : len(sentence)] = torch.tensor(numbers)
         characters = torch.from_numpy(np.stack([char_ids(t, width, added) for t in index]))
         vectors = self.model.token_encoder(characters.to(device))
-        layers, _ = self.model.layers(vectors[ids.to(device)], lengths)
+        layers = self.encoder.differentiable(len(framed))(vectors[ids.to(device)], lengths)
         mask = _mask([len(sentence) - 2 for sentence in framed], device)
         return layers[:, :, 1:-1] * mask[..., None], mask
 

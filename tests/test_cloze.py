@@ -26,6 +26,7 @@ from elmo.both_ways.cloze_items import (
     read_own_gaps,
 )
 from elmo.both_ways.cloze_table import (
+    Scores,
     balanced_strata,
     known_items,
     make_row,
@@ -280,11 +281,22 @@ def test_a_favourite_without_evidence_has_balanced_accuracy_one_half():
     assert sorted(covered) == list(range(len(items)))
 
 
-def test_a_phenomenon_with_one_answer_falls_back_to_plain_accuracy():
-    items = [item("often", "ever", kind="npi") for _ in range(10)]
-    values = np.array([[1.0]] * 7 + [[0.0]] * 3)
-    row = make_row("made up", "left", "npi", "s", values, balanced_strata(items), 0, seed=0)
-    assert row.values[0] == pytest.approx(0.7)
+def test_a_phenomenon_with_one_answer_is_not_balanced_and_not_called_so():
+    """Who always says "often" has no evidence, and would lift the mean of all."""
+    one_sided = [item("often", "ever", kind="npi") for _ in range(10)]
+    assert balanced_strata(one_sided) == []
+    items = [*one_sided, *(item(*pair) for pair in (("is", "are"), ("are", "is")) * 6)]
+    always = {"often", "is"}
+    correct = np.array([[float(i.gold in always)] for i in items])
+    scores = Scores(np.zeros_like(correct), np.ones_like(correct), correct)
+    rows = {row.kind: row for row in table_rows("made up", items, scores, [], seed=0)}
+    assert [(row.score, row.n) for row in rows.values()] == [
+        ("balanced accuracy", 12),
+        ("accuracy, one answer always right", 10),
+        ("balanced accuracy", 12),
+    ]
+    found = [float(rows[kind].values[0]) for kind in ("all", "npi", "agreement")]
+    assert found == pytest.approx([0.5, 1.0, 0.5])
 
 
 def test_intervals_cover_and_pairs_are_narrower_than_two_singles():
@@ -342,7 +354,7 @@ def test_rows_by_evidence_and_phenomenon(encoder):
     rows = table_rows("made up", items, scores, left_out, seed=0)
     assert [(r.evidence, r.kind, r.n, r.n_left_out) for r in rows] == [
         ("left", "all", 2, 0),
-        ("right", "all", 3, 1),
+        ("right", "all", 2, 1),  # the lone "is" has no contrary to be balanced with
         ("right", "article", 2, 0),
         ("right", "agreement", 1, 1),
     ]
@@ -509,7 +521,7 @@ def test_the_command_makes_the_table_and_resumes(folders, tmp_path):
     rows = {(r.data, r.evidence, r.score): r for r in table.rows if r.kind == "all"}
     agreement = rows["cloze_agreement", "right", "balanced accuracy"]
     assert (agreement.n, agreement.n_left_out) == (6, 3)
-    assert rows["minpairs_blimp", "left", "balanced accuracy"].n == 4
+    assert rows["minpairs_blimp", "left", "accuracy, one answer always right"].n == 4
     assert rows["test text", "anywhere", "log-probability"].n == 20
     assert rows["own examples", "both", "accuracy against both favourites"].n == 1
     assert all(row.values.shape == (7,) for row in table.rows)
@@ -525,6 +537,12 @@ def test_the_command_makes_the_table_and_resumes(folders, tmp_path):
     assert (tmp_path / "out/table.json").read_bytes() == written
     assert {file: file.stat().st_mtime_ns for file in kept[1:]} == stamps
     assert sorted((tmp_path / "work").iterdir()) == kept
+
+
+def test_two_models_of_one_name_are_refused(folders, tmp_path, capsys):
+    arguments = ["cloze", "--models", str(folders[0]), str(folders[0]), "--out", str(tmp_path)]
+    assert main(arguments) == 2
+    assert "two models have one name (bilm, bilm)" in capsys.readouterr().err
 
 
 def test_the_command_says_what_it_lacks(folders, tmp_path, capsys):

@@ -86,3 +86,17 @@ def test_the_command_prints_a_table(tmp_path, capsys):
     assert lines[0] == "| at equal | | one | two |"
     assert lines[2] == "| tokens: 20 M | log-probability of hidden words | -5.00 | -6.00 |"
     assert lines[-1] == "two: restarted once"
+
+
+def test_runs_whose_folders_share_a_name_are_told_apart(tmp_path, capsys):
+    folders = [tmp_path / run / "model" for run in ("one", "two")]
+    for folder, score in zip(folders, (-6.0, -5.0), strict=True):
+        folder.mkdir(parents=True)
+        rows = [{"tokens": n, "targets": n, "minutes": n, GAPS: score} for n in (10, 20)]
+        (folder / "curve.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["curves", "--models", *map(str, folders)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"| at equal | | {folders[0]} | {folders[1]} |"
+    assert lines[2].endswith("| -6.00 | -5.00 |")
+    assert main(["curves", "--models", *[str(folders[0])] * 2]) == 2
+    assert "named twice" in capsys.readouterr().err

@@ -96,8 +96,8 @@ def test_one_sided_scores_and_their_product(kind):
         target = words.get(SENTENCES[s][position], 2)
         left = log_p(model, SENTENCES[s], "forward")[position].numpy()
         right = log_p(model, SENTENCES[s], "backward")[position + 2].numpy()
-        sums["forward"] += left[target]
-        sums["backward"] += right[target]
+        for name, side in {"forward": left, "backward": right}.items():  # no boundary is a word
+            sums[name] += side[target] - np.log(np.exp(side[2:]).sum())
         for name, (a, b) in {"product": (1, 1), "tuned_product": (0.8, 0.6)}.items():
             score = np.exp(a * (left + right) - b * log_u)[2:]
             sums[name] += np.log(score[target - 2] / score.sum())
@@ -124,7 +124,7 @@ def test_joint_score_sees_the_gap_and_nothing_of_the_word():
         filled = [*SENTENCES[s]]
         target, filled[position] = words.get(filled[position], 2), "<MASK>"
         hidden = model.read(top(model, filled)[position + 1], "joint")
-        total += float(torch.log_softmax(model.head(hidden), dim=-1)[target])
+        total += float(torch.log_softmax(model.head(hidden)[2:], dim=-1)[target - 2])
     found = gaps.joint_score(model, vocabulary, corpus, chosen)
     assert found.log_probability == pytest.approx(total / len(chosen), rel=1e-4)
 
@@ -146,3 +146,33 @@ def test_the_command_writes_scores_on_the_card(kind, tmp_path, capsys):
     )
     assert set(card["gap_logprob"]) == names
     assert ("test_perplexity" in card) == (kind == "bilm")
+
+
+def test_the_command_refuses_before_it_computes(tmp_path, capsys):
+    model, vocabulary, corpus = make("attention")
+    log_u = evaluate.unigram(corpus, vocabulary)
+    save_model(tmp_path / "joint", model, vocabulary, {}, log_u)
+    save_model(tmp_path / "bilm", make("bilm")[0], vocabulary, {}, log_u)
+    (tmp_path / "long.txt").write_text("the cat\n\n" + "the " * 17 + "\na dog\n")
+    (tmp_path / "short.txt").write_text("the cat\n")
+    (tmp_path / "run.pt").write_bytes(b"")
+
+    def said(model, text, *more):
+        names = ["--model", str(tmp_path / model), "--text", str(tmp_path / text)]
+        assert main(["evaluate", *names, "--threads", "1", *more]) == 2
+        return capsys.readouterr().err
+
+    assert "sentence 2 has 17 tokens, and this model reads 16" in said("joint", "long.txt")
+    assert "run.pt is none" in said("run.pt", "short.txt", "--write")
+    assert "--write needs --tune" in said("bilm", "short.txt", "--write")
+
+
+def test_nothing_is_called_tuned_that_was_not(tmp_path, capsys):
+    model, vocabulary, corpus = make("bilm")
+    save_model(tmp_path / "m", model, vocabulary, {}, evaluate.unigram(corpus, vocabulary))
+    (tmp_path / "text.txt").write_text("the cat\na dog\n")
+    names = ["--model", str(tmp_path / "m"), "--text", str(tmp_path / "text.txt")]
+    assert main(["evaluate", *names, "--threads", "1"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["gap_logprob"]) == {"forward", "backward", "product"}
+    assert "gap_exponents" not in found

@@ -224,6 +224,14 @@ def test_the_gradient_estimate_is_the_same_for_a_seed():
     assert not np.array_equal(first.cross, gradient_grid(encoder, SENTENCE, 2, seed=6).cross)
 
 
+def test_the_gradient_is_taken_from_where_the_encoder_starts():
+    zero, warm = (
+        gradient_grid(small_encoder("bilm", state=state), SENTENCE, 2) for state in ("zero", "warm")
+    )
+    assert not np.allclose(zero.layer(1), warm.layer(1), rtol=1e-3)
+    np.testing.assert_allclose(zero.layer(0), warm.layer(0), rtol=1e-5)
+
+
 def test_directions_in_parts_are_those_of_the_whole():
     """As the page asks for them, and a program for all at once."""
     encoder = small_encoder("bilm")

@@ -76,6 +76,21 @@ def test_sampled_softmax_agrees_with_float64_autograd(way):
         assert relative_error(ours, reference) < 0.01
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_process_without_rows_has_gradients_of_zero(way):
+    """The last batch of a length may have fewer sentences than there are processes."""
+    rows, candidates = torch.randn(5, 8).bfloat16(), torch.randn(256, 8).bfloat16()
+    run = kernels.sampled_softmax if way == "compiled" else kernels.sampled_softmax_plain
+    loss, *gradients = run(
+        *(torch.zeros(2, 0, 8).bfloat16(), torch.zeros(2, 0).long(), rows, torch.zeros(5)),
+        *(torch.full((5,), -1), candidates, torch.zeros(256), 1.0),
+    )
+    assert not loss.any()
+    shapes = [(2, 0, 8), (5, 8), (5,), (256, 8), (256,)]
+    assert [tuple(g.shape) for g in gradients] == shapes
+    assert not any(g.any() for g in gradients)
+
+
 def test_sampled_softmax_never_counts_the_target_against_itself():
     hidden = torch.zeros(1, 1, 4).bfloat16()
     rows = torch.zeros(1, 4).bfloat16()

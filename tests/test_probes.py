@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import shutil
 
 import numpy as np
 import pytest
@@ -15,9 +16,18 @@ from elmo.probing.geometry import read_geometry
 from elmo.probing.labeled import bank_features, labeled_features, parse_labeled
 from elmo.probing.linear_probe import Scaling, center_of_gravity, fit_probe
 from elmo.probing.mix_training import train_mix
-from elmo.probing.probe_cells import Grader, Split, choose_alphas, draw, run_baselines, run_cell
+from elmo.probing.probe import Plan, Settings
+from elmo.probing.probe_cells import (
+    Cell,
+    Grader,
+    Split,
+    choose_alphas,
+    draw,
+    run_baselines,
+    run_cell,
+)
 from elmo.probing.probe_features import encode_spans
-from elmo.probing.probe_report import read_table
+from elmo.probing.probe_report import build_table, read_table
 from elmo.probing.probe_scores import entity_counts, entity_spans, interval, ratio, resample
 from elmo.probing.probe_tasks import LabeledText, plain_token, read_dataset
 from elmo.probing.probes import (
@@ -591,6 +601,37 @@ def test_command_resumes_and_repeats(probed):
     second = read_table(path)
     assert second.scores == first.scores
     assert second.mixes == first.mixes
+
+
+def test_other_data_and_another_vocabulary_are_other_cells(probed, tmp_path):
+    folder, _ = probed
+    words = tmp_path / "vocabulary.txt"
+    words.write_text("a\nb")
+
+    def names(tasks, vocabulary):
+        plan = Plan(tasks, tmp_path, Settings(), (0,), vocabulary)
+        return plan.folder("upos", "e"), plan.table_name("pos_dep_ewt", "test")
+
+    first = names(folder / "tasks", None)
+    assert names(folder / "tasks", words)[0] != first[0]
+    write_tasks(tmp_path / "same")
+    assert names(tmp_path / "same", None) == first
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "same", other)
+    file = other / "pos_dep_ewt/test.jsonl.xz"
+    text = lzma.decompress(file.read_bytes()).replace(b"NOUN", b"PROPN", 1)
+    file.write_bytes(lzma.compress(text))
+    assert all(a != b for a, b in zip(names(other, None), first, strict=True))
+
+
+def test_entities_are_counted_as_tokens_whatever_was_guessed():
+    def cell(n_guessed):
+        f1 = np.array([[2.0, 4.0 + n_guessed]])
+        return Cell(100, 9, 3, {"layer_0/score": f1, "layer_0/accuracy": np.array([[8.0, 9.0]])})
+
+    cells = {("ner_wikigold", name): [cell(n)] for name, n in (("a", 3), ("b", 5))}
+    table = build_table(cells, [], {})
+    assert {score.n_test for score in table.scores} == {9}
 
 
 def test_command_names_a_missing_file(tmp_path, capsys):

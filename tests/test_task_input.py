@@ -22,6 +22,17 @@ def test_the_default_is_the_mean_of_the_encoders_layers(kind, train_model):
         assert not mixed[row, n:].any()
 
 
+@pytest.mark.parametrize("train_model", [False, True])
+def test_a_warm_start_is_the_encoders(train_model):
+    task_input = TaskInput(small_encoder("bilm", state="warm"), train_model=train_model)
+    (mixed,), _ = task_input(SENTENCES[:1])
+    (expected,) = small_encoder("bilm", state="warm").encode(SENTENCES[:1], layers="mean")
+    np.testing.assert_allclose(mixed[0].detach(), expected.hidden, atol=1e-5)
+    if train_model:
+        mixed.square().sum().backward()
+        assert all(p.grad is not None for p in task_input.model.stack.parameters())
+
+
 def test_a_fresh_module_drops_nothing():
     task_input = TaskInput(small_encoder("bilm"))
     assert task_input.training

@@ -340,6 +340,35 @@ def test_a_second_run_in_one_folder_must_say_resume(workplace):
     assert done.returncode != 0 and b"holds a run already" in done.stderr
 
 
+def said(workplace, *arguments):
+    """The one line that a refused run ends with."""
+    done = subprocess.run(
+        [sys.executable, *arguments], env=environment(), cwd=workplace, capture_output=True
+    )
+    assert done.returncode == 2
+    return done.stderr.decode().splitlines()[-1]
+
+
+def test_a_run_resumes_on_its_own_text_alone(workplace):
+    train(workplace, "bilm", "run", "--tokens", "500")
+    arguments = command(workplace, "bilm", "run", "--tokens", "900", "--resume")
+    message = said(workplace, *arguments, "--vocabulary", "20")
+    assert "another vocabulary" in message and "(20)" in message
+    text = (workplace / "train.txt").read_text().splitlines(keepends=True)
+    (workplace / "train.txt").write_text("".join(text[:500]))
+    assert "was trained" in said(workplace, *arguments)
+    (workplace / "train.txt").write_text("".join(text))
+    checkpoint = str(max((workplace / "run").glob("checkpoint-*.pt")))
+    assert "needs a folder of its own" in said(workplace, *arguments, checkpoint)
+
+
+def test_positions_beyond_the_training_pieces_are_refused(workplace):
+    arguments = command(workplace, "attention", "run", "--tokens", "500")
+    config = workplace / "attention.json"
+    config.write_text(config.read_text().replace('"max_tokens": 64', '"max_tokens": 128'))
+    assert "max_tokens must be 64" in said(workplace, *arguments)
+
+
 @pytest.mark.parametrize("kind", ["bilm", "attention"])
 def test_two_processes_equal_one_with_the_same_whole_batch(kind, workplace):
     tokens = ["--tokens", "800", "--seed", "5", "--precision", "float32"]

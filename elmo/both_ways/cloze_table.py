@@ -46,6 +46,7 @@ N_BOOTSTRAP = 2_000
 MIN_EACH_WAY = 5  # lines of a pair of words, either way round, to be balanced by itself
 PART = 1_000
 N_FOUND = 40  # found gaps of each label that are kept
+ONE_ANSWER = "accuracy, one answer always right"  # a favourite without evidence may win it
 ROWS = 100  # gaps at a time: each costs a few rows of the vocabulary's size
 
 
@@ -111,7 +112,8 @@ def balanced_strata(items: Sequence[Item]) -> list[tuple[float, np.ndarray]]:
     favourite is the answer. So each pair of words is balanced by itself: the mean over items
     where the one is right counts as much as that where the other is. Pairs met less than 5
     times either way are pooled by phenomenon, and there the two sides are "the word is the
-    longer one" and its contrary: within agreement that is singular against plural.
+    longer one" and its contrary: within agreement that is singular against plural. Where one side
+    is always right nothing can be balanced: those items are left out.
     """
     pairs: Counter = Counter()
     for item in items:
@@ -122,11 +124,13 @@ def balanced_strata(items: Sequence[Item]) -> list[tuple[float, np.ndarray]]:
         alone = all(pairs[pair, word] >= MIN_EACH_WAY for word in pair[1]) and len(pair[1]) == 2
         side = gold if alone else len(gold) > len(item.alternatives[0])
         groups[pair if alone else item.kind][side].append(i)
-    strata = []
-    for sides in groups.values():
-        n = sum(map(len, sides.values()))
-        strata += [(n / len(items) / len(sides), np.array(rows)) for rows in sides.values()]
-    return strata
+    kept = [list(sides.values()) for sides in groups.values() if len(sides) > 1]
+    n_kept = sum(len(rows) for sides in kept for rows in sides)
+    return [
+        (sum(map(len, sides)) / n_kept / len(sides), np.array(rows))
+        for sides in kept
+        for rows in sides
+    ]
 
 
 def _pair(item: Item) -> tuple[str, frozenset[str]]:
@@ -161,7 +165,7 @@ def make_row(
         evidence=evidence,
         kind=kind,
         score=score_name,
-        n=len(values),
+        n=sum(len(rows) for _, rows in strata),
         n_left_out=n_left_out,
         values=mean,
         low=low,
@@ -189,7 +193,10 @@ def table_rows(
             everything = [(1.0, np.arange(len(index)))]
             measures = {"accuracy against both favourites": (scores.correct, everything)}
             if evidence != "both":
-                measures = {"balanced accuracy": (scores.correct, balanced_strata(part))}
+                balanced = balanced_strata(part)
+                measures = {ONE_ANSWER: (scores.correct, everything)}
+                if balanced:
+                    measures = {"balanced accuracy": (scores.correct, balanced)}
             if evidence == "anywhere":
                 measures["log-probability"] = (scores.log_probability, everything)
                 measures["top-1 accuracy"] = (scores.rank <= 1, everything)
@@ -284,6 +291,9 @@ def run(options: argparse.Namespace) -> None:
     for encoder in encoders:
         if encoder.checkpoint.vocabulary != vocabulary:
             raise ValueError(f"{encoder.name} has another vocabulary than {encoders[0].name}")
+    if len({encoder.name for encoder in encoders}) < len(encoders):
+        names = ", ".join(encoder.name for encoder in encoders)
+        raise ValueError(f"two models have one name ({names}): their cards must tell them apart")
     options.out.mkdir(parents=True, exist_ok=True)
     options.work.mkdir(parents=True, exist_ok=True)
     table_file = options.out / "table.json"

@@ -137,9 +137,10 @@ def gradient_grid(
     numbers = range(first, first + n_directions)  # each drawn by itself, so that parts make a whole
     drawn = [torch.Generator().manual_seed(100_000 * seed + number) for number in numbers]
     noise = torch.cat([torch.randn(n, width, generator=generator) for generator in drawn])
+    run = encoder.differentiable(1)
 
     def layers(x: Tensor) -> Tensor:
-        return encoder.model.layers(x, lengths)[0][:, 0, 1:-1]  # (L, T, D)
+        return run(x, lengths)[:, 0, 1:-1]  # (L, T, D)
 
     def push(direction: Tensor) -> Tensor:
         return jvp(layers, (x,), (direction[None],))[1]

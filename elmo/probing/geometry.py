@@ -168,7 +168,8 @@ def _difference(key: str, mean: float, draws: np.ndarray, unit: str, n: str) -> 
 
 
 def _path(plan: Plan, source: EncoderSource) -> Path:
-    return plan.cache / "geometry" / plan.settings.digest / f"{source.key}.json"
+    name = f"{source.key}-{plan.table_name(DATASET, 'train')}.json"
+    return plan.cache / "geometry" / plan.settings.digest / name
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
@@ -22,7 +23,15 @@ from functools import partial
 from pathlib import Path
 
 from elmo.probing.probe_features import UNTRAINED, EncoderSource, cached_spans, default_cache
-from elmo.probing.probe_tasks import DATASETS, TASKS, LabeledText, has_split, read_dataset
+from elmo.probing.probe_tasks import (
+    DATASETS,
+    SPLITS,
+    TASKS,
+    LabeledText,
+    has_split,
+    read_dataset,
+    split_file,
+)
 
 log = logging.getLogger(__name__)
 
@@ -68,15 +77,21 @@ class Plan:
         return read_dataset(self.tasks, dataset, split, self.settings.lines(dataset, split))
 
     def table_name(self, dataset: str, split: str) -> str:
-        return f"{dataset}-{split}-{self.settings.lines(dataset, split) or 'all'}"
+        """Of its encodings: another one wherever the file differs."""
+        lines = self.settings.lines(dataset, split) or "all"
+        return f"{dataset}-{split}-{lines}-{_digest(split_file(self.tasks, dataset, split))}"
 
     def folder(self, task: str, encoder_key: str) -> Path:
-        return self.cache / "cells" / self.settings.digest / task / encoder_key
+        """Of its cells: another one wherever settings, weights, data or vocabulary differ."""
+        dataset = TASKS[task][0]
+        files = [split_file(self.tasks, dataset, split) for split in SPLITS]
+        data = _digest(*(file for file in files if file.is_file()), self.vocabulary)
+        return self.cache / "cells" / self.settings.digest / f"{task}-{data}" / encoder_key
 
 
 def encode_job(plan: Plan, dataset: str, source: EncoderSource) -> str:
     """Makes sure that a data set's encodings are in the cache."""
-    for split in ("train", "dev", "test"):
+    for split in SPLITS:
         if has_split(plan.tasks, dataset, split):
             text = plan.text(dataset, split)
             cached_spans(source, text, plan.table_name(dataset, split), plan.cache)
@@ -119,6 +134,15 @@ def probe_job(plan: Plan, task: str, source: EncoderSource | None) -> str:
     for seed in missing:
         save_cell(folder / f"{seed}.npz", run(seed=seed))
     return f"probed {task} with {source.name if source else 'no encoder'}, {len(missing)} seeds"
+
+
+@functools.cache
+def _digest(*files: Path | None) -> str:
+    digest = hashlib.blake2b(digest_size=6)
+    for file in files:
+        content = b"" if file is None else file.read_bytes()
+        digest.update(b"%d:" % len(content) + content)
+    return digest.hexdigest()
 
 
 def _words(path: Path | None) -> frozenset[str] | None:

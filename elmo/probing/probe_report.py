@@ -12,7 +12,7 @@ import numpy as np
 
 from elmo.probing.claim_list import MIX
 from elmo.probing.claims import Contrast, Gravity
-from elmo.probing.probe_cells import Cell
+from elmo.probing.probe_cells import ENTITY_TASKS, Cell
 from elmo.probing.probe_scores import N_RESAMPLES, Resamples, interval, resample
 from elmo.results import Difference, ProbeMix, ProbeScore, ProbeTable
 
@@ -52,7 +52,10 @@ class Drawn:
                 key = (task, encoder, *name.split("/"))
                 counts = np.stack([cell.counts[name] for cell in seeds])
                 self.draws[key] = resamples[size].scores(counts)
-                self.n_test[key] = round(float(counts[..., 1].sum(axis=1).mean()))
+                n = float(counts[..., 1].sum(axis=1).mean())
+                if task in ENTITY_TASKS and key[3] == "score":
+                    n = seeds[0].n_test  # F1's own denominator counts guesses too
+                self.n_test[key] = round(n)
             self._add_selectivity(task, encoder)
 
     def _add_selectivity(self, task: str, encoder: str) -> None:

@@ -29,6 +29,7 @@ TASKS = {
     "word_sense": ("senses_semcor_lexsample", "sense of a word, SemCor", "semantic"),
     "coreference": ("coref_litbank", "do two mentions corefer?", "semantic"),
 }
+SPLITS = ("train", "dev", "test")
 DATASETS = tuple(dict.fromkeys(folder for folder, _, _ in TASKS.values()))
 
 
@@ -115,7 +116,7 @@ def read_dataset(
     """
     if dataset not in _READERS:
         raise ValueError(f"data set must be one of {', '.join(_READERS)}, got {dataset!r}")
-    path = Path(folder) / dataset / f"{split}.jsonl.xz"
+    path = split_file(folder, dataset, split)
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: point --tasks at the folder of probe data")
     text = LabeledText()
@@ -124,8 +125,12 @@ def read_dataset(
     return text
 
 
+def split_file(folder: str | Path, dataset: str, split: str) -> Path:
+    return Path(folder) / dataset / f"{split}.jsonl.xz"
+
+
 def has_split(folder: str | Path, dataset: str, split: str) -> bool:
-    return (Path(folder) / dataset / f"{split}.jsonl.xz").is_file()
+    return split_file(folder, dataset, split).is_file()
 
 
 def _read_treebank(text: LabeledText, line: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,7 +89,9 @@ def run(options: argparse.Namespace) -> int:
     folders = options.models
     if folders is None:
         folders = sorted(p.parent for p in Path("assets/models").glob("*/curve.jsonl"))
-    by_model = {folder.name: read_curves(folder / "curve.jsonl") for folder in folders}
+    by_model = {}
+    for folder, name in zip(folders, _names(folders), strict=True):
+        by_model[name] = read_curves(folder / "curve.jsonl")
     print("| at equal | | " + " | ".join(by_model) + " |")
     print("|---" * (2 + len(by_model)) + "|")
     for metric, what in METRICS.items():
@@ -99,10 +101,20 @@ def run(options: argparse.Namespace) -> int:
                 scores = [curves[n].at(axis, cost) if n in curves else None for n in by_model]
                 cells = [_cell(score, metric) for score in scores]
                 print(f"| {axis}: {_amount(cost, axis)} | {what} | " + " | ".join(cells) + " |")
-    for folder in folders:
+    for folder, name in zip(folders, by_model, strict=True):
         if remark := _remark(folder / "card.json"):
-            print(f"\n{folder.name}: {remark}")
+            print(f"\n{name}: {remark}")
     return 0
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """The folders' own names, or their paths where two of them share one."""
+    names = [folder.name for folder in folders]
+    if len(set(names)) < len(names):
+        names = list(dict.fromkeys(map(str, folders)))
+    if len(names) < len(folders):
+        raise ValueError(f"a folder is named twice: {', '.join(map(str, folders))}")
+    return names
 
 
 def _remark(card: Path) -> str | None:

@@ -124,8 +124,13 @@ def run(args: argparse.Namespace) -> int:
     from elmo.training import gaps
 
     torch.set_num_threads(args.threads)
+    if args.write and not args.model.is_dir():
+        raise ValueError(f"--write needs a model folder, and {args.model} is none")
     model, vocabulary, log_p = _load(args.model)
-    corpus = _held_out(args.text, args.sentences)
+    if args.write and args.gaps and not args.tune and model.config.kind != "attention":
+        raise ValueError("--write needs --tune: a language model's card holds the tuned product")
+    longest = getattr(model.config.stack, "max_tokens", None)
+    corpus = _held_out(args.text, args.sentences, longest)
     results: dict[str, Any] = {}
     if model.config.kind != "attention":
         results["test_perplexity"] = _rounded(perplexity(model, vocabulary, corpus))
@@ -137,12 +142,15 @@ def run(args: argparse.Namespace) -> int:
         else:
             exponents = gaps.PLAIN_PRODUCT
             if args.tune:
-                other = _held_out(args.tune, args.sentences)
+                other = _held_out(args.tune, args.sentences, longest)
                 exponents = gaps.tune_exponents(
                     model, vocabulary, log_p, other, gaps.random_gaps(other, gaps.N_TUNING)
                 )
             scores = gaps.one_sided_scores(model, vocabulary, log_p, corpus, chosen, exponents)
-            results["gap_exponents"] = dataclasses.asdict(exponents)
+            if args.tune:
+                results["gap_exponents"] = dataclasses.asdict(exponents)
+            else:
+                del scores["tuned_product"]
         results["n_gaps"] = len(chosen)
         results["gap_logprob"] = {k: round(s.log_probability, 4) for k, s in scores.items()}
         results["gap_accuracy"] = {k: round(s.accuracy, 4) for k, s in scores.items()}
@@ -166,8 +174,15 @@ def _load(path: Path) -> tuple[LanguageModel, list[str], np.ndarray]:
     return model.eval(), state["vocabulary"], state[UNIGRAM].numpy()
 
 
-def _held_out(path: Path, n_sentences: int | None) -> Corpus:
-    return load(itertools.islice(read_sentences([path]), n_sentences))
+def _held_out(path: Path, n_sentences: int | None, longest: int | None) -> Corpus:
+    """Raises ``ValueError`` for a sentence that the model cannot read."""
+    corpus = load(itertools.islice(read_sentences([path]), n_sentences))
+    if longest is not None and corpus.n_sentences and (n := int(corpus.lengths.max())) > longest:
+        line = int(corpus.lengths.argmax()) + 1
+        raise ValueError(
+            f"{path}: sentence {line} has {n} tokens, and this model reads {longest} at most"
+        )
+    return corpus
 
 
 def _rounded(scores: Any) -> dict[str, float]:

@@ -54,12 +54,13 @@ def random_gaps(corpus: Corpus, n_gaps: int, seed: int = 0) -> np.ndarray:
 
 
 class _Tally:
-    """Sums of log-probabilities and hits, over rows of logits."""
+    """Sums of log-probabilities and hits, over rows of logits; boundaries are no candidates."""
 
     def __init__(self) -> None:
         self.total, self.correct, self.n = 0.0, 0, 0
 
     def add(self, logits: Tensor, target: Tensor) -> None:
+        logits[:, :BOUNDARIES] = float("-inf")
         truth = logits.gather(1, target[:, None])[:, 0]
         self.total += float((truth - torch.logsumexp(logits, 1)).double().sum())
         self.correct += int((logits.argmax(1) == target).sum())
@@ -90,9 +91,7 @@ def _sides(
 
 
 def _product(forward: Tensor, backward: Tensor, unigram: Tensor, exponents: Exponents) -> Tensor:
-    logits = exponents.sides * (forward + backward) - exponents.unigram * unigram
-    logits[:, :BOUNDARIES] = float("-inf")
-    return logits
+    return exponents.sides * (forward + backward) - exponents.unigram * unigram
 
 
 @torch.inference_mode()

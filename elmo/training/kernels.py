@@ -254,5 +254,5 @@ def sampled_softmax_plain(
             (part * scale).backward()
             loss += part.detach()
         losses.append(loss)
-    gradients = [leaf.grad for leaf in leaves]
+    gradients = [torch.zeros_like(x) if x.grad is None else x.grad for x in leaves]  # no rows
     return torch.stack(losses), gradients[0], *(g.to(exact) for g in gradients[1:])

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import distributed
 
@@ -45,6 +46,7 @@ from elmo.training.trainer import TrainConfig, Trainer
 log = logging.getLogger(__name__)
 MAX_SENTENCE = 64  # longer ones are cut into pieces: the attention encoders' trained length
 VALID_GAPS = 2_000
+VOCABULARY = 50_000
 STEPS_PER_LINE = 50
 
 
@@ -58,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cache", type=Path, help="folder for the prepared corpus (default: corpus in --out)")
     add("--tokens", type=int, required=True, help="tokens to train on in all")
     add("--decay", type=float, default=0.25, help="last share of the tokens, to decay over")
-    add("--vocabulary", type=int, default=50_000, help="words in the softmax")
+    add("--vocabulary", type=int, default=VOCABULARY, help="words in the softmax")
     add(
         "--resume",
         nargs="?",
@@ -141,6 +143,11 @@ def run(args: argparse.Namespace) -> int:
     checkpoints = CheckpointFolder(args.out)
     if args.resume is None and checkpoints.paths():
         raise ValueError(f"{args.out} holds a run already: --resume it or choose another folder")
+    if args.resume and checkpoints.paths():
+        raise ValueError(
+            f"{args.out} holds a run already: --resume without a name goes on with it, and a"
+            f" branch of {args.resume} needs a folder of its own"
+        )
     newest = checkpoints.paths()[-1:] if not args.resume else [Path(args.resume)]
     state = torch.load(newest[0], map_location="cpu", weights_only=True) if newest else None
     stop = StopSignal()
@@ -157,6 +164,12 @@ def run(args: argparse.Namespace) -> int:
     if args.config:
         values = {**json.loads(args.config.read_text("utf-8")), "n_vocabulary": len(vocabulary)}
         model_config = ModelConfig.from_dict(values)
+        longest = getattr(model_config.stack, "max_tokens", MAX_SENTENCE)
+        if longest != MAX_SENTENCE:
+            raise ValueError(
+                f"{args.config}: max_tokens must be {MAX_SENTENCE}, since training text is cut"
+                f" into pieces of that length; got {longest}"
+            )
     progress, decay_from = Progress(), round(args.tokens * (1 - args.decay))
     started_at, begun = 0, None
     if args.start and not state:
@@ -167,6 +180,7 @@ def run(args: argparse.Namespace) -> int:
         progress = earlier_progress(args.start, begun.card, corpus, config)
         started_at = progress.tokens
     if state:
+        _check_text(newest[0], state, corpus, vocabulary)
         started_at = state["schedule"].get("start", 0)
         config = dataclasses.replace(config, **state["config"])
         model_config = ModelConfig.from_dict(json.loads(state["model_config"]))
@@ -188,6 +202,18 @@ def run(args: argparse.Namespace) -> int:
     Run(args, corpus, vocabulary, trainer, schedule, progress, processes).train(stop)
     processes.leave()
     return 0
+
+
+def _check_text(path: Path, state: dict[str, Any], corpus: Corpus, vocabulary: list[str]) -> None:
+    """Raises ``ValueError`` unless a checkpoint was trained on this corpus and vocabulary: the
+    rows of its softmax and its place in the text would be others."""
+    if state["vocabulary"] != vocabulary:
+        raise ValueError(
+            f"{path} was trained with another vocabulary ({len(state['vocabulary']):,} words) than"
+            f" this --corpus and --vocabulary give ({len(vocabulary):,}): name those it began with"
+        )
+    if not np.allclose(state[UNIGRAM].numpy(), unigram(corpus, vocabulary), atol=1e-4):
+        raise ValueError(f"{path} was trained on another corpus: name the files it began with")
 
 
 def earlier_progress(
@@ -342,7 +368,7 @@ class Run:
         )
 
     def command(self) -> str:
-        """What trains the same weights from nothing, whatever branches and breaks there were."""
+        """What trains the same weights from nothing, breaks and a branch at the decay left out."""
         schedule, config = self.schedule, self.trainer.config
         words = [
             *("python -m elmo train --model", self.trainer.model.config.kind),
@@ -351,6 +377,10 @@ class Run:
         ]
         if schedule.start:
             words += [f"--start MODEL_OF_{schedule.start}_TOKENS"]
+        if self.args.config:
+            words += ["--config JSON"]
+        if self.args.vocabulary != VOCABULARY:
+            words += ["--vocabulary", self.args.vocabulary]
         for field in dataclasses.fields(TrainConfig):
             value = getattr(config, field.name)
             if value != field.default:
